@@ -88,19 +88,19 @@ def test_a_pupil_is_blind_faithful_and_comes_back(kind: str, tmp_path: Path, bar
     rows = subject.table.codes
     pupil = distilled_model(guard, rows, np.random.default_rng(0))
     twins = guard.subject_twins.expand(rows).reshape(-1, rows.shape[1])
-    scores = pupil.model.scores(subject.encoding.encode(twins)).reshape(len(rows), guard.m)
+    scores = pupil.network.scores(subject.encoding.encode(twins)).reshape(len(rows), guard.m)
     assert np.ptp(scores, axis=1).max() == 0
-    proof = established(pupil.model, Setting(subject, 0.025, "constrained", 1), source=pupil.source)
+    proof = established(pupil.network, Setting(subject, 0.025, "constrained", 1), source=pupil.source)
     assert proof is not None
     assert (proof.bound, proof.property) == (1, "flips")
     if kind in ("array", "lightgbm", "trees"):
-        assert evaluator_of(subject, model=pupil.model, threads=1).blind
+        assert evaluator_of(subject, model=pupil.network, threads=1).blind
         assert not evaluator_of(subject, threads=1).blind
     # It has learned the average: it is closer to it than a constant is, by far.
     average = guard.people_scores(rows)
     apart = np.abs(scores[:, 0] - average).mean()
     assert apart < 0.4 * np.abs(average - average.mean()).mean()
-    written = export(pupil.model, subject, tmp_path, rows, source=pupil.source)
+    written = export(pupil.network, subject, tmp_path, rows, source=pupil.source)
     assert any(path.suffix == ".skops" for path in written.files), written.warnings
     assert written.subject_file is not None
     if kind == "bayes":  # opened and asked without fairbits

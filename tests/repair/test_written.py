@@ -392,7 +392,7 @@ def test_rules_about_twins_are_in_every_file(
     network = Network.build(mild, drawn.biases, head="softmax")
     subject = make_subject("rules", network, schema, table, encoding=encoding)
     guard = Guard.of(subject, tau=0.002, threads=1)
-    assert guard.by_rules
+    assert guard.twin_rules is not None
     wanted = guard.people_scores(table.codes)
     np.testing.assert_allclose(guard.scores(encoding.encode(table.codes)), wanted, atol=2e-6)
     plain = Guard.of(make_subject("plain", network, SCHEMA, table, encoding=encoding), tau=0.002, threads=1)

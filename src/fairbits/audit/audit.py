@@ -18,6 +18,7 @@ from fairbits import measure as measures
 from fairbits import proxies as proxy
 from fairbits import repair as repairs
 from fairbits import search as searches
+from fairbits import subject as subjects
 from fairbits.data import load_subject
 from fairbits.domain import (
     Encoding,
@@ -50,7 +51,7 @@ from fairbits.options import (
     takes,
 )
 from fairbits.randomness import generator
-from fairbits.subject import Subject, make_subject, subject_of_table, subject_of_texts, subject_of_twins
+from fairbits.subject import Subject
 
 #: How long a search takes where nothing is said.
 DEFAULT_SECONDS = 60.0
@@ -119,7 +120,9 @@ class Audit:
         people, raw = _table_of(table, schema, chosen.max_rows)
         schema = schema if raw is None else with_held(schema, people.codes, raw)
         loaded = read_model(model, schema, chosen)
-        subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model, raw=raw)
+        subject = subjects.make_subject(
+            name, loaded, schema, people, encoding=encoding, options=chosen, original=model, raw=raw
+        )
         self.subject = subject.checked(as_is=as_is)
 
     @classmethod
@@ -284,7 +287,7 @@ class Audit:
         soft = {
             one: {"protected": "probabilities", "columns": [*columns]} for one, columns in (probabilities or {}).items()
         }
-        subject = subject_of_table(
+        subject = subjects.subject_of_table(
             model,
             table,
             target=target,
@@ -347,7 +350,7 @@ class Audit:
             If a column is missing or incomplete, or nobody has a twin.
         """
 
-        subject = subject_of_twins(
+        subject = subjects.subject_of_twins(
             table, person=person, protected=protected, score=score, threshold=threshold, name=name
         )
         return cls._made(subject.checked(), SubjectOrigin())
@@ -428,7 +431,7 @@ class Audit:
             "protected": None if protected is None else list(protected),
             "words": None if words is None else {slot: list(choices) for slot, choices in words.items()},
         }
-        subject = subject_of_texts(
+        subject = subjects.subject_of_texts(
             decider,
             table,
             {key: value for key, value in said.items() if value is not None},
@@ -483,7 +486,8 @@ class Audit:
             Figures of everybody, with ``summary()``, ``worst()``, ``to_frame()``.
         """
 
-        asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
+        asked = read_options(MeasureOptions, options)
+        subject = self.subject.with_repeats(repeats)
         evaluator = measures.evaluator_of(
             subject,
             epsilon=asked.epsilon,
@@ -491,7 +495,8 @@ class Audit:
             threads=asked.threads,
             people=len(subject.table),
         )
-        rng, noise = np.random.default_rng(asked.seed), measures.noise_of(subject, evaluator)
+        rng = np.random.default_rng(asked.seed)
+        noise = measures.noise_of(subject, evaluator)
         return measures.measure_table(evaluator, subject.table, rng, noise=noise, progress=progress)
 
     def words(self, *, epsilon: float | None = None, seed: int = 0) -> measures.WordStudy:
@@ -669,7 +674,8 @@ class Audit:
             If the strategy needs what the model does not offer, such as gradients.
         """
 
-        began, asked = engine.work_time() if began is None else began, _search_options(options)
+        began = engine.work_time() if began is None else began
+        asked = _search_options(options)
         if resume and out is None:
             raise OptionError("--resume needs a run to go on with; give its folder as --out.")
         before = store.Run.open(out) if resume and out is not None else None
@@ -802,7 +808,8 @@ class Audit:
         asked = read_options(AuditOptions, options)
         if resume and out is None:
             raise OptionError("--resume needs a run to go on with; give its folder as --out.")
-        place, subject = None if out is None else store.place_of(out), self.subject.with_repeats(repeats)
+        place = None if out is None else store.place_of(out)
+        subject = self.subject.with_repeats(repeats)
         if subject.scores_only:
             return audits.audit_scores(subject, asked, place, resume=resume, progress=progress)
         return audits.audit_subject(subject, asked, place, resume=resume, force=force, progress=progress, stop=stop)

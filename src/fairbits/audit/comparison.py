@@ -41,7 +41,8 @@ def compare_strategies(
     progress: paper.ContestProgress | None = None,
 ) -> paper.StrategyComparison:
     """Compare strategies, and write what was found: figures, document, page."""
-    budget, timed = options.budget, not isinstance(options.budget, search.Budget)
+    budget = options.budget
+    timed = not isinstance(options.budget, search.Budget)
     contest = paper.Contest(
         budget=search.Budget(seconds=seconds_of(budget)) if timed else budget,
         repeats=options.repeats,

@@ -37,7 +37,8 @@ def repair(
 
     The attack after the repair asks about as many people as the one before it.
     """
-    budget, how = _attack_budget(options.attack_budget), options.executor
+    budget = _attack_budget(options.attack_budget)
+    how = options.executor
     return repair_run(
         run,
         subject=subject,
@@ -98,7 +99,8 @@ def attacker(
         with tempfile.TemporaryDirectory() as folder:
             # Counted, it is one task as the timed one is: the command on the page then finds the same people.
             alone = terms.budget.evaluations is not None and not executor_options.elsewhere
-            about, place = replace(subject, model=network), Path(folder) / "attack"
+            about = replace(subject, model=network)
+            place = Path(folder) / "attack"
             found = scale.search(about, terms, place, executor_options=executor_options, shards=1 if alone else None)
             figures = found.query(_FIGURES).to_pylist()[0]
             asked = int((found.summary or {}).get("evaluations", 0))
@@ -121,7 +123,8 @@ class RunComparison:
 def settings_again(run: store.Run) -> tuple[Settings, int | None]:
     """Settings that make a run again: no clock, but where it ended each task."""
     summary = run.summary or {}
-    limits, written = kept_budget(run.manifest), summary.get("ends") or run.manifest["budget"].get("ends")
+    limits = kept_budget(run.manifest)
+    written = summary.get("ends") or run.manifest["budget"].get("ends")
     ends = [record.evaluations for record in run.tasks.values()] if run.summary is None else written
     counted = any(getattr(limits, name) is not None for name in ("evaluations", "cases", "queries"))
     endless = not counted and ends is None

@@ -382,7 +382,8 @@ class _Proof:
         """Split the boxes of some people who flip; they then stand in one of the halves."""
         n, numeric = len(frontier.boxes), self.network.numeric
         now, (_, last, masks) = self._split(frontier.boxes)
-        steps, values = np.floor(frontier.people[:, :numeric]), frontier.people[:, numeric:].astype(np.uint64)
+        steps = np.floor(frontier.people[:, :numeric])
+        values = frontier.people[:, numeric:].astype(np.uint64)
         right = (steps > last[:n]).any(axis=1) | ((masks[:n] >> values) & np.uint64(1) == 0).any(axis=1)
         places = now[np.where(right, n, 0) + np.arange(n)]
         pool = self.pool
@@ -397,7 +398,8 @@ class _Proof:
         if question.k is None:
             return bound(self.network, (question.below, question.cut), boxes, bins=bins, threads=self.threads)
         found = bound(self.network, (question.below, question.cut), boxes, margins=True, threads=self.threads)
-        nothing, status = np.zeros(len(first)), self._by_classes(found.lows, found.highs, found.gaps)
+        nothing = np.zeros(len(first))
+        status = self._by_classes(found.lows, found.highs, found.gaps)
         return found._replace(status=status, certified=nothing, flipping=nothing)
 
     def _by_classes(self, lows: Doubles, highs: Doubles, gaps: Doubles) -> Integers:

@@ -78,7 +78,8 @@ def read_coded(path: Path, schema: Schema) -> Table:
     try:
         data = _whole(path)
         codes = np.column_stack([numpy_of(data[name]) for name in schema.names]).astype(np.float64)
-        labels, held_out = numpy_of(data[LABEL]).astype(np.float64), numpy_of(data[HELD_OUT]).astype(np.bool_)
+        labels = numpy_of(data[LABEL]).astype(np.float64)
+        held_out = numpy_of(data[HELD_OUT]).astype(np.bool_)
     except (OSError, KeyError, pa.ArrowException) as error:
         raise TableError(f"cannot read the stored table {path} ({error}); remove it and add the data again.") from error
     check_domain(codes, schema)

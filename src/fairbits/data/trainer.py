@@ -89,7 +89,10 @@ def save_network(network: Network, card: Mapping[str, Any], folder: Path) -> Pat
 def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, dict[str, Any]]:
     """Train the network of a built-in subject anew; the network and its card."""
     entry, table = built_in(name), load_table(name)
-    schema, encoding, trained, held_out = entry.schema, entry.encoding(), table.training(), table.unseen()
+    schema = entry.schema
+    encoding = entry.encoding()
+    trained = table.training()
+    held_out = table.unseen()
     if held_out is None or trained.labels is None or held_out.labels is None:
         raise ModelError(f"subject {name!r} holds no rows out, so nothing could be said about its network.")
     majority = float(np.bincount(trained.labels.astype(np.int64)).max() / len(trained))
@@ -289,7 +292,8 @@ class NetworkTrainer:
         chosen, encoding = {"updates": self.updates, **(settings or {})}, self.subject.encoding
         widths = chosen.pop("widths", None)
         start = self.network if widths is None else fresh_network(self.network, tuple(widths), rng)
-        inputs, fitting = encoding.encode(rows), Fitting(**chosen)
+        inputs = encoding.encode(rows)
+        fitting = Fitting(**chosen)
         return Fitted(refit(start, inputs, labels, rng, fitting=fitting, sample_weights=sample_weights), encoding)
 
 

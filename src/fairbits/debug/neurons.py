@@ -229,7 +229,9 @@ def vote_of(
         times = rng.multinomial(len(present), np.full(len(present), 1 / len(present)), size=VOTE_RESAMPLES)
         drawn = (times @ votes[:, 1:]).astype(np.int64)
     order = np.argsort(-counts, kind="stable")
-    first, cast, start = int(order[0]), ballots > 0, chosen if chosen < n else 0
+    first = int(order[0])
+    cast = ballots > 0
+    start = chosen if chosen < n else 0
     whose = None if chains is None else chains[cast]
     second = int(order[1]) if len(order) > 1 and counts[order[1]] > 0 else None
     return Vote(

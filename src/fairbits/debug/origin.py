@@ -100,7 +100,8 @@ def _mean_bits(evaluator: Evaluator, rows: npt.NDArray[np.float32], valid: Truth
     vector = evaluator.by_vector
     found = evaluator.figures_of_classes(rows, valid) if vector else evaluator.figures_of_scores(rows[:, :, 0], valid)
     weights = np.ones(len(rows)) if valid is None else valid.any(axis=1).astype(np.float64)
-    mass, bits = weights.reshape(cases, -1), np.stack([np.log2(found.k), found.q_1.astype(np.float64)])
+    mass = weights.reshape(cases, -1)
+    bits = np.stack([np.log2(found.k), found.q_1.astype(np.float64)])
     return np.asarray((mass * bits.reshape(2, cases, -1)).sum(axis=2) / np.maximum(mass.sum(axis=1), 1.0))
 
 
@@ -109,7 +110,8 @@ def shapley(bits: dict[Subset, Floats], players: int) -> Floats:
     shares = np.zeros((len(bits[()]), players))
     for player in range(players):
         for subset in (one for one in bits if player not in one):
-            joined, count = tuple(sorted((*subset, player))), len(subset)
+            joined = tuple(sorted((*subset, player)))
+            count = len(subset)
             weight = factorial(count) * factorial(players - count - 1) / factorial(players)
             shares[:, player] += weight * (bits[joined] - bits[subset])
     return shares

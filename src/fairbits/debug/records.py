@@ -391,7 +391,8 @@ class Origin:
         """The answer in a sentence or two."""
         if not self.shares:
             return self.why
-        one, yours = self.shares[0], self.recipe.startswith("by your own")
+        one = self.shares[0]
+        yours = self.recipe.startswith("by your own")
         own = "" if yours else '; name yours with train = "module:function" under [model]'
         what = " and ".join(filter(None, [", ".join(one.attributes[:-1]), one.attributes[-1]]))
         how = f"trainings on these rows {self.recipe}"

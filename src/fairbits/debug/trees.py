@@ -102,7 +102,8 @@ class _Study:
         assert isinstance(model, HasTrees)  # noqa: S101 - the caller has looked
         self.evaluator, self.subject, self.cases, self.say = evaluator, subject, cases, say
         self.model, self.schema = model, subject.schema
-        ensemble, favourable = model.ensemble.plain(), int(getattr(model, "favourable", 1))
+        ensemble = model.ensemble.plain()
+        favourable = int(getattr(model, "favourable", 1))
         reduced = ensemble.width > 1 and ensemble.link == "identity" and len(self.schema.classes) <= 2
         self.ensemble: Ensemble = ensemble.only_output(favourable) if reduced else ensemble
         self.shown = favourable if self.ensemble.width > 1 else 0  # which of a leaf's values δ looks at
@@ -162,7 +163,8 @@ class _Study:
     def _accuracy(self, sums: Floats) -> float | None:
         if self.labels is None or self.schema.regression:
             return None
-        rule, two = self.schema.rule, len(self.schema.classes) == 2
+        rule = self.schema.rule
+        two = len(self.schema.classes) == 2
         found = (self._scores(sums) if two else self._class_table(sums)).astype(np.float32)
         return float(((rule.decide if two else rule.most_likely)(found) == self.labels).mean())
 
@@ -357,7 +359,8 @@ def split_words(attribute: Attribute, values: Codes, left: npt.NDArray[np.bool_]
     name, inside = attribute.name, np.flatnonzero(left)
     if len(inside) in (0, len(values)):
         return f"{name}: {'everybody' if len(inside) else 'nobody'}"
-    read, ordered = [attribute.read_twin(float(value)) for value in values], attribute.kind != "category"
+    read = [attribute.read_twin(float(value)) for value in values]
+    ordered = attribute.kind != "category"
     if len(inside) == 1 and len(values) == 2:
         return f"{name} = {read[inside[0]]}"
     if ordered and left[: len(inside)].all():

@@ -77,7 +77,9 @@ def answers_of(
     progress: Callable[[int, int], None] | None = None,
 ) -> Answers:
     """Ask a model about the people of its table as they are, and about their twins."""
-    schema, codes, own = subject.schema, subject.table.codes, decided_rows(subject)
+    schema = subject.schema
+    codes = subject.table.codes
+    own = decided_rows(subject)
     found = evaluator.evaluate(codes, progress=progress)
     decisions = np.full(len(codes), UNDECIDED, dtype=np.int64)
     if len(schema.classes) == 2 and own.selected is not None:
@@ -89,7 +91,8 @@ def answers_of(
             decisions[rows] = UNDECIDED if chosen is None else chosen
     flips = np.zeros(len(codes), dtype=np.bool_) if schema.regression else np.asarray(found.flips)
     rule = rule_words(schema.favourable, schema.rule.threshold, probability=schema.score_range is None)
-    k, scores = found.k.astype(np.int64), np.asarray(own.scores, dtype=np.float64)
+    k = found.k.astype(np.int64)
+    scores = np.asarray(own.scores, dtype=np.float64)
     return Answers(k, flips, scores, decisions, identity, rule, found)
 
 

@@ -148,18 +148,26 @@ def _first_sums(
     these before the float32 sees them; and a step of which all inputs are multiples, 0 where one is computed (scaled,
     or real).
     """
-    weights, bias = network.weights[0].astype(np.float64), network.biases[0].astype(np.float64)
-    low, high, size, lost, step = bias, bias, np.abs(bias), np.zeros(len(bias)), math.inf
+    weights = network.weights[0].astype(np.float64)
+    bias = network.biases[0].astype(np.float64)
+    low = bias
+    high = bias
+    size = np.abs(bias)
+    lost = np.zeros(len(bias))
+    step = math.inf
     for column, value in encoding.fixed.items():
         low, high = low + value * weights[column], high + value * weights[column]
-        step, size = min(step, quantum(np.array([value]))), size + np.abs(value * weights[column])
+        step = min(step, quantum(np.array([value])))
+        size = size + np.abs(value * weights[column])
     for column, part in enumerate(encoding.parts):
         if isinstance(part, Unseen):
             continue
-        attribute, values = schema.attributes[column], ends_of(schema, column, twins)
+        attribute = schema.attributes[column]
+        values = ends_of(schema, column, twins)
         inputs = _encoded(encoding, column, values)
         rows = inputs @ weights[part.columns]
-        low, high = low + rows.min(axis=0), high + rows.max(axis=0)
+        low = low + rows.min(axis=0)
+        high = high + rows.max(axis=0)
         size = size + (np.abs(inputs) @ np.abs(weights[part.columns])).max(axis=0)
         plain = isinstance(part, Lookup) or (part.shift == 0 and part.scale == 1)
         exact = plain and not is_interval(attribute)
@@ -234,7 +242,8 @@ def score_error(network: Network, schema: Schema, encoding: Encoding, twins: Twi
     weights = [w.astype(np.float64) for w in network.weights]
     biases = [b.astype(np.float64) for b in network.biases]
     low, high, size, lost, step = _first_sums(network, schema, encoding, twins)
-    exact, size = exact_layers(network, step, size), size + lost
+    exact = exact_layers(network, step, size)
+    size = size + lost
     error = np.zeros(len(size)) if exact[0] else gamma(terms_of(encoding)) * size + TINY * len(encoding.parts)
     for layer in range(1, len(weights)):
         if not size.max(initial=0.0) < LARGEST:
@@ -377,7 +386,8 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
         else:
             ends = attribute.domain_values()
         inputs = _encoded(encoding, column, ends)
-        rows, row_sizes = inputs @ first[part.columns], np.abs(inputs) @ first_sizes[part.columns]
+        rows = inputs @ first[part.columns]
+        row_sizes = np.abs(inputs) @ first_sizes[part.columns]
         most = row_sizes.max(axis=0)
         if not np.ptp(rows, axis=0).any():
             bias += rows[0]
@@ -415,7 +425,8 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
     ends_at = np.cumsum([len(numeric), *(len(values) for _, values, _, _ in lookups)])
     slacks = _slacks(magnitude, margin, sum(step.shape[1] for step in steps) + twins.m)
     up = np.concatenate([w.ravel() for w in weights[1:]])
-    nothing, widths = np.empty((len(bias), 0)), np.array([len(b) for b in biases], dtype=np.int64)
+    nothing = np.empty((len(bias), 0))
+    widths = np.array([len(b) for b in biases], dtype=np.int64)
     layers = Layers(
         widths,
         np.cumsum(widths) - widths,

@@ -533,7 +533,9 @@ def _missing(valid: NDArray[np.bool_] | None) -> Missing:
 
 def _held(plan: Plan, layer: int, dos: Sequence[Do]) -> tuple[Held, int]:
     """The interventions as the kernels take them, and the floats that a tile needs with their buffers."""
-    program, count, widths = plan.program, len(dos), plan.program.widths
+    program = plan.program
+    count = len(dos)
+    widths = plan.program.widths
     twin_bytes = PEOPLE * 4 * plan.m
     blocks = max(1, round(count * twin_bytes / BLOCK_BYTES))
     block = min(count, max(MIN_BLOCK, -(-count // blocks)))

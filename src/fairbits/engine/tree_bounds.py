@@ -198,7 +198,8 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         at = ensemble.rounded(np.full(len(mine), value, encoding.dtype))
         twin_left[mine] = ensemble.goes_left(mine, at)[:, None]
     twin = attribute == -2
-    choice_of, choices = np.full(nodes, -1), np.zeros((1, twins.m), np.bool_)
+    choice_of = np.full(nodes, -1)
+    choices = np.zeros((1, twins.m), np.bool_)
     if twin.any():
         choices, choice_of[twin] = np.unique(twin_left[twin], axis=0, return_inverse=True)
     walk = Walk.of(ensemble, range(ensemble.trees), choice_of, choices)
@@ -235,8 +236,12 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
 
 def _sorted_leaves(ensemble: Ensemble, walk: Walk) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
     """The kinds of twins that each tree tells apart, and its leaves by value, with the kinds that come to each."""
-    kinds, kind, members, values = [], [], [np.empty(0, np.bool_)], [np.empty(0)]
-    leaf, ends = ensemble.feature[walk.nodes] < 0, np.append(walk.roots, len(walk.nodes))
+    kinds = []
+    kind = []
+    members = [np.empty(0, np.bool_)]
+    values = [np.empty(0)]
+    leaf = ensemble.feature[walk.nodes] < 0
+    ends = np.append(walk.roots, len(walk.nodes))
     rank, sizes = np.zeros(len(leaf), np.int64), [0]
     for begin, end in pairwise(ends.tolist()):
         leaves = begin + np.flatnonzero(leaf[begin:end])

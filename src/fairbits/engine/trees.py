@@ -528,7 +528,10 @@ class TreePlanner:
         """
         groups: dict[tuple[int, ...], int] = {}
         starts: dict[tuple[int, int], int] = {}
-        cell_of, begins, parts, total = [np.empty((0, self.m), np.int64)], [], [], 0
+        cell_of = [np.empty((0, self.m), np.int64)]
+        begins = []
+        parts = []
+        total = 0
         for tree, columns in asked.items():
             group = groups.setdefault(columns, len(groups))
             if group == len(cell_of) - 1:  # values that no split separates are one
@@ -551,7 +554,9 @@ class TreePlanner:
 
         Where nothing goes left, the range begins at -1, which no bin is.
         """
-        rows, members, stored = np.zeros((len(self.node_owner), 3), np.int32), [np.empty(0, np.bool_)], 0
+        rows = np.zeros((len(self.node_owner), 3), np.int32)
+        members = [np.empty(0, np.bool_)]
+        stored = 0
         rows[:, 0] = TWIN
         for place, column in enumerate(self.free):
             bins = self.bins[column]
@@ -627,7 +632,8 @@ class TreePlanner:
         rows, members = self._splits
         walk = Walk.of(ensemble, trees, *self._choices())
         leaf = ensemble.feature[walk.nodes] < 0
-        found, count = np.column_stack([rows[walk.nodes], walk.right]).astype(np.int32), int(leaf.sum())
+        found = np.column_stack([rows[walk.nodes], walk.right]).astype(np.int32)
+        count = int(leaf.sum())
         found[leaf, 0], found[leaf, 1], found[leaf, 2] = LEAF, ensemble.width * np.arange(count), walk.sets[leaf]
         # Twins are the grid of the protected attributes' values.
         axes = np.array([] if self.in_order else [self._values(column) for column in self.protected], np.int64)

@@ -164,7 +164,9 @@ class Judgement:
     # Exact figures, about every frozen person ---------------------------------------------------------------------
 
     def _exact(self, blank: CheckResult) -> CheckResult:
-        requirement, before, n = blank.requirement, self.before, len(self.suite)
+        requirement = blank.requirement
+        before = self.before
+        n = len(self.suite)
         name, threshold = requirement.kind.name, requirement.threshold
         found: dict[str, Any] = {}
         if name == "k_person":
@@ -213,7 +215,9 @@ class Judgement:
             was, now = before.flips[self.sample], after.flips[self.sample]
             return rate_change(was, now, self._rng("flips"), level=level, **self._drawn(self.sample))
         if name == "accuracy":
-            was, now, drawn = self._wrong(before), self._wrong(after), self._drawn(self._labelled)
+            was = self._wrong(before)
+            now = self._wrong(after)
+            drawn = self._drawn(self._labelled)
             return rate_change(was, now, self._rng("accuracy"), level=level, **drawn) if len(was) else None
         return self._impact_change() if name == "impact_ratio" else self._indirect_change()
 
@@ -266,7 +270,8 @@ class Judgement:
 
     def _impact(self) -> Figure:
         level = 1 - (1 - self.level) / len(self.groups)
-        selected, drawn = self._selected(self.answers), self._drawn(self.sample)
+        selected = self._selected(self.answers)
+        drawn = self._drawn(self.sample)
         known = [one for one in (impact(groups, selected, level, **drawn) for groups in self.groups) if one is not None]
         if not known:
             return None, f"no two groups of {MIN_GROUP} people can be compared"

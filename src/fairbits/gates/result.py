@@ -106,7 +106,8 @@ def findings_of(
     check: str, who: npt.NDArray[np.bool_], suite: Suite, schema: Schema, answers: Answers, before: Answers | None
 ) -> tuple[list[Finding], int]:
     """The people who break a check, worst first, and how many different ones there are."""
-    rows, free = np.flatnonzero(who), list(schema.person_columns)
+    rows = np.flatnonzero(who)
+    free = list(schema.person_columns)
     if len(rows) == 0:
         return [], 0
     _, first, counts = np.unique(suite.table.codes[rows][:, free], axis=0, return_index=True, return_counts=True)
@@ -268,7 +269,8 @@ class CheckResult:
         """What was found, in one sentence."""
         if self.value is None:
             return f"{self.name} cannot be judged: {self.reason}."
-        around, ended = self.interval(), None if self.expired is None else self.expired.ended
+        around = self.interval()
+        ended = None if self.expired is None else self.expired.ended
         words = {"pass": "keeps", "fail": "breaks", "inconclusive": "is too uncertain for"}[self.verdict]
         said = f"{self.name} = {self.read(self.value)}{around and f' ({around})'} {words} {self.allowed()}"
         return f"{'; '.join(part for part in (said, self.detail, broken_by(self.findings), ended) if part)}."

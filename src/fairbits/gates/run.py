@@ -183,7 +183,9 @@ def gate(
         raise OptionError("frozen and update_baseline exclude each other: the one writes nothing, the other writes.")
     seconds = None if propose is None else _seconds(propose)  # before anything is read, judged or written
     about = open_subject(subject, protected=protected, as_is=as_is, **grants)
-    chosen, now, max_rows = settle_policy(policy, about.beside), day or today(), grants.get("max_rows")
+    chosen = settle_policy(policy, about.beside)
+    now = day or today()
+    max_rows = grants.get("max_rows")
     check_current(chosen.waivers, now)  # before anything is computed
     people, notes = _suite(about, chosen, suite, frozen=frozen, max_rows=max_rows)
     place = container_path(_first(baseline, chosen.baseline, about.folder / BASELINE), BASELINE)
@@ -362,7 +364,9 @@ def propose_people(
         partition=suite.partition,
         threads=threads,
     )
-    schema, columns, found = subject.schema, list(subject.schema.person_columns), []
+    schema = subject.schema
+    columns = list(subject.schema.person_columns)
+    found = []
     known = {row.tobytes() for row in np.ascontiguousarray(suite.table.codes[:, columns])}
     for case in search(subject, settings, folder, force=True).worst(LOOKED_AT):
         own = [schema.attributes[i].code_of(case.attributes[schema.names[i]]) for i in columns]

@@ -208,10 +208,12 @@ def qid(
     """
     table = checked_scores(scores)
     shares = checked_weights(weights, table.shape[1])
-    known, tolerance = check_partition(partition), check_epsilon(epsilon)
+    known = check_partition(partition)
+    tolerance = check_epsilon(epsilon)
     sweep = known == "constrained"
     members = constrained(table, tolerance, shares) if sweep else grid(table, tolerance, bounded=bounded)
-    k, masses = members.max(axis=1) + 1, class_masses(members, shares)
+    k = members.max(axis=1) + 1
+    masses = class_masses(members, shares)
     low, high = table.min(axis=1).astype(np.float64), table.max(axis=1).astype(np.float64)
     return Qid(k, np.log2(k), renyi(masses, 1.0), high - low, low, high, masses)
 

@@ -461,7 +461,8 @@ def _filed(table: GroupTable) -> dict[str, Any]:
     for one in table.groups:
         if one.missing:
             continue  # counted apart, as unknown
-        rate, name = getattr(one, f"{kind}_rate"), "impact_ratio" if decides else "scoring_ratio"
+        rate = getattr(one, f"{kind}_rate")
+        name = "impact_ratio" if decides else "scoring_ratio"
         ends = {f"impact_ratio{end}": getattr(one, f"{name}{end}") for end in ("", "_low", "_high")}
         marks = {"fewer than 30 people: no ratio": one.small, "under 2 % of the data": one.under_two_percent}
         row = {"category": one.group, "people": one.people, "rate": None if rate is None else rate.value}

@@ -218,7 +218,8 @@ class Support:
 
     def twins(self, codes: Codes) -> Truth:
         """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
-        own, strata = codes[:, self._twins.columns], self._strata(codes)
+        own = codes[:, self._twins.columns]
+        strata = self._strata(codes)
         every = (self._keys(np.where(np.isnan(one), own, one), strata) for one in self._twins.patterns)
         return np.stack([np.isin(keys, self._known) for keys in every], axis=1)
 
@@ -544,7 +545,8 @@ def _narrow_flips(
     """Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins."""
     there, supported = evaluator.valid_twins(codes), support.twins(codes)
     plausible = supported & likely.twins(codes)
-    twins, everyone = evaluator.twins, np.ones(supported.shape, np.bool_)
+    twins = evaluator.twins
+    everyone = np.ones(supported.shape, np.bool_)
     # By attribute, which twins have the person's own value in it; then, which have it in all others.
     own = [np.isnan(one) | (one == codes[:, [i]]) for one, i in zip(twins.patterns.T, twins.columns, strict=True)]
     each = [np.logical_and.reduce([everyone, *own[:place], *own[place + 1 :]]) for place in range(len(own))]

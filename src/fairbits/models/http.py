@@ -471,7 +471,8 @@ def secret_for(url: str, options: ModelOptions) -> str | None:
 def secret_note(url: str, options: ModelOptions) -> tuple[str, ...]:
     if options.credential is None:
         return ()
-    name, header = options.credential.partition("@")[0], options.credential_header
+    name = options.credential.partition("@")[0]
+    header = options.credential_header
     return (f"the secret in {name} is sent to {origin_of(url)}, in the header {header}.",)
 
 

@@ -232,8 +232,10 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
     if schema is None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     decoder = Decoder(schema, options.columns)
-    way, columns = options.input_format or "frame", options.columns or table_columns(schema)
-    decode, notes = decoding(decoder, way), _order_note(way, columns, schema, options)
+    way = options.input_format or "frame"
+    columns = options.columns or table_columns(schema)
+    decode = decoding(decoder, way)
+    notes = _order_note(way, columns, schema, options)
 
     def ask(rows: Codes) -> Any:
         found = np.asarray(function(decode(rows)))

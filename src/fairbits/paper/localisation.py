@@ -69,7 +69,9 @@ def rq3(
     made = iter(
         figures_of(wanted, Cells(folder / "cells"), Desk(), executor_options=executor_options, progress=progress)
     )
-    where, what, missing = list[Sequence[Cell]](), list[Sequence[Cell]](), list[str]()
+    where = list[Sequence[Cell]]()
+    what = list[Sequence[Cell]]()
+    missing = list[str]()
     for name in subjects.names:
         for strategy in strategies:
             found = next(made)

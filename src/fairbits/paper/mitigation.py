@@ -75,7 +75,9 @@ def mitigation_table(
     how = Terms(trials=trials, evaluations=evaluations, quick=quick, seed=seed, threads=threads)
     wanted = [replace(how, family=family).cell(name) for name in found.names for family in families]
     figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
-    rows, every, notes = list[Sequence[Cell]](), list[Sequence[Cell]](), list[str]()
+    rows = list[Sequence[Cell]]()
+    every = list[Sequence[Cell]]()
+    notes = list[str]()
     best: dict[str, dict[str, Figures]] = {}
     for name in found.names:
         made: dict[str, Figures] = {family: next(figures) for family in families}
@@ -111,7 +113,9 @@ def repairs_table(
     how = Terms(evaluations=evaluations, seed=seed, threads=threads, seconds=seconds)
     wanted = [replace(how, family=family).cell(name) for name in found.names for family in CONTEST]
     figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
-    rows, notes, falls = list[Sequence[Cell]](), list[str](), dict[str, list[float]]()
+    rows = list[Sequence[Cell]]()
+    notes = list[str]()
+    falls = dict[str, list[float]]()
     beaten: dict[str, dict[str, str]] = {"odds": {}, "k": {}}
     for name in found.names:
         made: dict[str, Figures] = {family: next(figures) for family in CONTEST}

@@ -367,7 +367,8 @@ def ablation(
 
 def _by_one_ruler(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
     """One run of one variant."""
-    subject, settings = desk.subject(cell.subject), cell.given
+    subject = desk.subject(cell.subject)
+    settings = cell.given
     epsilon = default_epsilon(subject.schema, subject.table)
     rows, threads = subject.table.codes, settings.threads
     ruler = Evaluator(subject.model, subject.schema, subject.encoding, epsilon=epsilon, threads=threads, rows=rows)

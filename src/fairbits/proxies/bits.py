@@ -71,7 +71,8 @@ def chained_bits(
     With the bounds and shuffles of the whole chain.
     """
     known = np.logical_and.reduce([one.known for one in groupings])
-    codes, sizes = [one.codes[known] for one in groupings], [len(one.labels) for one in groupings]
+    codes = [one.codes[known] for one in groupings]
+    sizes = [len(one.labels) for one in groupings]
     scores, n = np.asarray(scores)[known], int(known.sum())
     joint = np.unique(np.ravel_multi_index(codes, sizes), return_inverse=True)[1].astype(np.int64)
     n_joint = int(joint.max()) + 1 if n else 0

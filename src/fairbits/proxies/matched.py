@@ -111,8 +111,10 @@ def matched_people(
 
 def _thinned(points: Floats, one: Integers, other: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
     """As many people of the one group as of the other in every cell, in an order that pairs them by lot."""
-    both, member = np.concatenate([one, other]), np.repeat([0, 1], [len(one), len(other)])
-    kept, cells = list[list[Integers]](), [np.arange(len(both))]
+    both = np.concatenate([one, other])
+    member = np.repeat([0, 1], [len(one), len(other)])
+    kept = list[list[Integers]]()
+    cells = [np.arange(len(both))]
     while cells:
         cell = cells.pop()
         halves = _halved(points[both[cell]]) if len(cell) > CELL else None

@@ -147,7 +147,8 @@ class AttributeWork:
         """Direct bits over the attribute's twins, and indirect bits in the twin-averaged score c(x)."""
         if not self._takes(groups.name):
             return None if self.subject.scores_only else 0.0, None
-        subject, table = self.subject.with_protected([groups.name]), self.subject.table
+        subject = self.subject.with_protected([groups.name])
+        table = self.subject.table
         twins = Twins(subject.schema)
         rng = self._rng("direct", groups.name)
         rows = sampled_rows(len(table), max(MIN_PEOPLE, MAX_TWIN_SCORES // twins.m), rng)
@@ -252,7 +253,8 @@ def study_subject(
     work = AttributeWork(own, decided.take(rows), chosen, seed, columns, say, rows=rows)
     singles = [work.single(one) for one in drawn]
     several = [work.several(some) for some in intersections(drawn)]
-    periods, notes = tuple[Period, ...](), work.notes(drawn, singles)
+    periods = tuple[Period, ...]()
+    notes = work.notes(drawn, singles)
     if people is not None or weight is not None:
         how = "one row of each person, by lot" if weight is None else "rows drawn by their weight"
         notes.append(f"bits and matches are about {how}: {len(rows):,} of {len(subject.table):,} rows.")

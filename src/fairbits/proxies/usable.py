@@ -224,7 +224,9 @@ def justified_of(
             finished &= min(done, default=np.inf) <= AS_NEAR * float(errors.min())
     best = _mixed(summaries, wanted)
     left, before = (wanted - best) ** 2, (wanted - _mixed(weaker, wanted)) ** 2
-    error, fall, variance = float(left.mean()), before - left, float(wanted.var())
+    error = float(left.mean())
+    fall = before - left
+    variance = float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
     steepest = float(fall.mean() + normal_quantile(LEVEL) * fall.std() / np.sqrt(n))
     learnable = float(np.clip(STEPS * steepest / error, 0.0, 1.0)) if finished and error > 0 else 1.0
@@ -240,7 +242,8 @@ def usable_bits(
     # A group too small to be in both halves several times is no group that an observer could learn.
     kept = np.flatnonzero(groups.counts >= 20)
     rows = np.flatnonzero(np.isin(groups.codes, kept))
-    codes, n_groups = _merged(np.searchsorted(kept, groups.codes[rows])), min(len(kept), MAX_GROUPS)
+    codes = _merged(np.searchsorted(kept, groups.codes[rows]))
+    n_groups = min(len(kept), MAX_GROUPS)
     if len(rows) < MIN_PEOPLE or n_groups < 2:
         return None
     known, weak = (np.column_stack([justified.features, one]) for one in (justified.summaries, justified.weaker))
@@ -360,6 +363,7 @@ def _log2_loss(
 
 def _swapped(order: Floats, residuals: Floats, rng: np.random.Generator) -> Floats:
     """Residuals changed among people next to each other in the given order."""
-    rank, found = np.argsort(order, kind="stable"), np.empty(len(order))
+    rank = np.argsort(order, kind="stable")
+    found = np.empty(len(order))
     found[rank] = residuals[rank[np.lexsort((rng.random(len(order)), np.arange(len(order)) // NEIGHBOURS))]]
     return found

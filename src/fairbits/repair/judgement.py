@@ -229,7 +229,9 @@ def variance_loss(
 
 def _matched(before: Flags, after: Flags) -> tuple[float, float]:
     """The adjusted loss and its variance."""
-    n, worse, better = len(before) + 2, int((before & ~after).sum()), int((after & ~before).sum())
+    n = len(before) + 2
+    worse = int((before & ~after).sum())
+    better = int((after & ~before).sum())
     lost = (worse - better) / n
     return lost, (worse + better + 1 - n * lost**2) / n**2
 
@@ -294,7 +296,8 @@ def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[
     if not groupings:
         return None
     evaluator = evaluator.over_values
-    scores, valid = evaluator.scores(people.codes).astype(np.float64), evaluator.valid_twins(people.codes)
+    scores = evaluator.scores(people.codes).astype(np.float64)
+    valid = evaluator.valid_twins(people.codes)
     if valid is not None:
         scores = np.where(valid | ~valid.any(axis=1, keepdims=True), scores, np.nan)
     average = np.nanmean(scores, axis=1)

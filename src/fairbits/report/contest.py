@@ -22,7 +22,6 @@ from fairbits.blocks import (
     Paragraph,
     figure,
     label,
-    paragraphs,
     shown,
     table_of,
 )
@@ -98,10 +97,8 @@ def _opening(document: Mapping[str, Any]) -> Iterator[Block]:
     )
     if document.get("quality") is not None:
         yield Paragraph(" ".join(Quality.of_figures(document["quality"]).lines()), tone="small")
-    left_out = document["left_out"].items()
-    yield from paragraphs(
-        (f"{name} was left out: it needs {lacks}, which this model lacks." for name, lacks in left_out), "warning"
-    )
+    for name, missing in document["left_out"].items():
+        yield Paragraph(f"{name} was left out: it needs {missing}, which this model lacks.", tone="warning")
     if document["idle"]:
         idle = f"No person was evaluated in at least one run of: {', '.join(document['idle'])}."
         yield Paragraph(f"{idle} There, {terms} is too short for one step.", tone="warning")

@@ -121,7 +121,8 @@ class Fleet:
         ranked, of = self.ranked, _models(len(self.subjects))
         if not ranked:
             return f"None of {of} could be audited."
-        first, worst = ranked[0], max(ranked, key=lambda one: one.indirect or 0.0)
+        first = ranked[0]
+        worst = max(ranked, key=lambda one: one.indirect or 0.0)
         rest = f"; {len(self.failed)} could not be audited" if self.failed else ""
         if not any(one.bits for one in ranked) and not worst.indirect:
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."

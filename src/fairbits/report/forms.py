@@ -132,7 +132,8 @@ def _metric(one: Metric) -> dict[str, Any]:
 
 def _assessment(name: str, data: ReportData) -> dict[str, str]:
     """Of one protected attribute: who is at risk, of what, and what is recommended."""
-    found, rates = {"groupAtRisk": f"people by {name}"}, data.measured.figures.get("flip_rate_by") or {}
+    found = {"groupAtRisk": f"people by {name}"}
+    rates = data.measured.figures.get("flip_rate_by") or {}
     if name in rates:
         found["harms"] = f"{percent(rates[name])} would get a different decision if only their {name} differed."
     if data.repaired is not None and data.repaired.chosen is not None:

@@ -24,7 +24,8 @@ from fairbits.text import harmless, shortened
 
 
 def render_page(page: b.Page) -> str:
-    script, draw = template("report.js"), _drawing(page.pictures)
+    script = template("report.js")
+    draw = _drawing(page.pictures)
     parts = [draw.blocks(part.blocks) for part in page.parts]
     if page.glossary:
         linked = [link_terms(part) for part in parts]

@@ -43,7 +43,8 @@ from fairbits.text import joined, number, percent, shortened
 
 def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTable], *, top: int) -> Iterator[Block]:
     """A measurement: who would get a different decision, the bits, the people treated most differently, groups."""
-    about, measured = about_of(subject, found.evaluator), measured_now(found)
+    about = about_of(subject, found.evaluator)
+    measured = measured_now(found)
     bits = float(found.evaluation.q_inf.max())
     if about.blind:
         yield Paragraph((Strong(f"{subject.name}: "), Strong(sentence(about, bits, found.noise))))
@@ -116,7 +117,8 @@ def study_look(subject: Subject, document: Mapping[str, Any]) -> Iterator[Block]
 
 def search_look(run: Run, *, top: int, lines: tuple[str, ...], notes: Sequence[str] = ()) -> Iterator[Block]:
     """A search: what it found, the largest k by distance to real rows, the people treated most differently."""
-    figures, bits = run.summary or {}, max((case.q_inf for case in run.worst(1)), default=0.0)
+    figures = run.summary or {}
+    bits = max((case.q_inf for case in run.worst(1)), default=0.0)
     names = joined([shortened(name, 60) for name in run.schema.protected])
     used = f"found decisions that use {number(bits, 2)} of {number(figures['bits_limit'], 2)} bits of {names}"
     yield Paragraph(Strong(f"{figures['subject']}: {used if figures['cases'] else 'no case was found'}."))
@@ -158,7 +160,9 @@ def audit_look(
 
 
 def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
-    about, measured, quality = data.about, data.measured, data.about.quality.lines()
+    about = data.about
+    measured = data.measured
+    quality = data.about.quality.lines()
     rows = [] if about.blind else flip_rows(measured)
     if len(rows) > 1:
         yield "people", ", ".join(f"{percent(row[1])} if {row[0]} differed" for row in rows[: len(about.protected)])
@@ -188,7 +192,8 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
 
 def _causes(found: DebugResult) -> Iterator[str]:
     if found.attribution is not None:
-        bits, total = found.attribution.q_inf, sum(found.attribution.q_inf.values()) or 1.0
+        bits = found.attribution.q_inf
+        total = sum(found.attribution.q_inf.values()) or 1.0
         ranked = sorted(bits, key=lambda name: -bits[name])[:5]
         yield ", ".join(f"{shortened(name, 20)} {percent(bits[name] / total, 0)}" for name in ranked)
     if found.suspect is not None:

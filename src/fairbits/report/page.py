@@ -98,7 +98,8 @@ def _write(
     run: Path,
 ) -> Path:
     """Write a report in its formats, each there whole or not at all, and the manifest of its folder last."""
-    content, made = {name: make(data, page, run) for name, make in makers}, data.reproduction
+    content = {name: make(data, page, run) for name, make in makers}
+    made = data.reproduction
     content |= {HTML: render_page(page).encode(), MARKDOWN: render_markdown_page(page).encode()}
     if data.proxies is not None and (data.proxies.get("filing") or {}).get("distributed"):
         content[FILING] = render_page(filing_page(data.proxies, made.created)).encode()

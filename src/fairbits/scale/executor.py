@@ -286,7 +286,8 @@ class Portable:
                     f"the model of {subject.name!r} cannot be sent to other processes ({error}); give it as a file "
                     f"in a subject.toml, which workers can open, or leave the workers out."
                 ) from None
-        protected, known = tuple(subject.schema.protected), subject.identity.document()
+        protected = tuple(subject.schema.protected)
+        known = subject.identity.document()
         return cls(subject.name, known, content, subject.source, protected, grants, subject.repeats, subject.where)
 
     def open(self) -> Subject:

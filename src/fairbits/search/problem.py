@@ -105,7 +105,8 @@ class Problem:
 
     def allowed(self, people: Codes) -> npt.NDArray[np.bool_]:
         """Which people can exist under the rules, and are plausible enough, (n,)."""
-        ruled, everybody = self.evaluator.validity, np.ones(len(people), dtype=np.bool_)
+        ruled = self.evaluator.validity
+        everybody = np.ones(len(people), dtype=np.bool_)
         fine = ruled.people(people) if ruled.any else everybody
         if self.min_plausibility is not None:
             fine[fine] = self.plausible(people[fine])
@@ -230,7 +231,9 @@ class Problem:
         return result
 
     def _near(self, people: Codes, anchors: Codes, within: int, rng: np.random.Generator) -> Codes:
-        mine, real, result = people[:, self.free], anchors[:, self.free], people.copy()
+        mine = people[:, self.free]
+        real = anchors[:, self.free]
+        result = people.copy()
         changed = mine != real
         rank = np.argsort(np.argsort(np.where(changed, rng.random(changed.shape), 2.0), axis=1), axis=1)
         result[:, self.free] = np.where(changed & (rank < within), mine, real)

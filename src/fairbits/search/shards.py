@@ -88,7 +88,8 @@ class ShardPlan:
             raise OptionError(f"shards is {tasks}; cut the search into one at least.")
         # About how many people the budget asks about, where anything but the clock says so.
         counts = [budget.evaluations, budget.cases, None if budget.queries is None else max(1, budget.queries // m)]
-        counted, limit = min((one for one in counts if one is not None), default=None), strategy.rounds
+        counted = min((one for one in counts if one is not None), default=None)
+        limit = strategy.rounds
         count: int | None = 1
         if limit is not None:  # what a budget leaves of an enumeration depends on its order: one task
             count = min(limit, tasks or (limit if shared else 1)) if counted is None and budget.ends is None else 1

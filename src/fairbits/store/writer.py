@@ -165,7 +165,8 @@ class TaskWriter:
         if len(codes):
             if not self._buffer or self._buffer[-1].rows >= BLOCK_ROWS:
                 self._buffer.append(Block(self.layout, self._complete))
-            block, numbers = self._buffer[-1], np.asarray(figures["evaluation"])
+            block = self._buffer[-1]
+            numbers = np.asarray(figures["evaluation"])
             own = {
                 "evaluation": numbers + self.offset,
                 "origin": np.asarray(origin, dtype=np.str_),

@@ -365,7 +365,8 @@ def settled_order(
     made = {how: Encoding.one_hot(schema, columns=names).with_gaps(schema) for how, names in ways.items()}
     tried = {how: agreement_of(np.asarray(model.scores(one.encode(rows))), labels, schema) for how, one in made.items()}
     found = {how: agreed for how, agreed in tried.items() if agreed is not None}
-    best, first = max(found, key=lambda how: found[how].value, default=""), "as the table has them"
+    best = max(found, key=lambda how: found[how].value, default="")
+    first = "as the table has them"
     if first not in found or not found[best].clearly_above(found[first]):
         return encoding, ()
     what = "variance explained" if schema.regression else "AUC"

@@ -389,7 +389,8 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """People put into words, and a decider about texts."""
     check_section(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
     known = {key: _TABLE[key] for key in ("path", "threshold", "target", "split")}
-    model, table = dict(section_of(document, "model")), section_of(document, "table", known)
+    model = dict(section_of(document, "model"))
+    table = section_of(document, "table", known)
     decider = _source(model, "model", file)
     encoder, tokenizer = (
         _source({"path": model.pop(key)}, "model", file) if key in model else None for key in ("encoder", "tokenizer")

@@ -195,7 +195,8 @@ def explore(
     with explorers.listen(port) as listening:
         explorer = explorers.Explorer(opened, subject=opened.subject)
         explorer.warm_up()
-        token, hosts = secrets.token_urlsafe(24), explorers.hosts_of(listening)
+        token = secrets.token_urlsafe(24)
+        hosts = explorers.hosts_of(listening)
         address = f"http://{hosts[0]}/?token={token}"
         print(address, flush=True)
         print("Only this machine can open it. Ctrl-C ends it; nothing in the run is changed.", file=sys.stderr)

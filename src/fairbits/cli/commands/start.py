@@ -250,7 +250,8 @@ def data(
     elif action == "show":
         _show(names[0], as_json=as_json)
     elif action == "export":
-        subject, folder = built_ins.load_subject(names[0]), out or Path(names[0])
+        subject = built_ins.load_subject(names[0])
+        folder = out or Path(names[0])
         print(*subjects.export_subject(subject, folder, codes=codes, force=force), sep="\n")
     elif action == "add":
         print(f"kept as {built_ins.add(names[0], Path(names[1]))}")

@@ -272,7 +272,8 @@ def _forward(layers: Any, values: Any, tops: Any) -> Any:
         for k in range(after, after + width):
             values[k] = biases[k]
         for j in range(begin, after):
-            kind, value = kinds[j], activated(kinds[j], curves[j, 0], values[j])
+            kind = kinds[j]
+            value = activated(kinds[j], curves[j, 0], values[j])
             tops[j] = values[j] if kind == RELU else abs(value)
             if value != 0.0:
                 base = start + (j - begin) * width
@@ -322,7 +323,10 @@ def ask_everybody(
     box: int, status: Any, steady: Any, flipping: Any,
 ) -> Any:  # fmt: skip
     """Ask every twin of everybody in a small box; gives the largest error. ``margins`` are the last person's."""
-    people, calm, moved, largest = int(count_people(first, last, mask)), 0, 0, 0.0
+    people = int(count_people(first, last, mask))
+    calm = 0
+    moved = 0
+    largest = 0.0
     for number in range(people):  # a person's values are the digits of their number
         for i in range(layers.numeric):
             values = int(last[i] - first[i]) + 1
@@ -354,7 +358,8 @@ def _room(layers: Any) -> Any:
 @compiled
 def ask_people(layers: Any, cut: float, below: float, people: Any, found: Any) -> None:
     """What is certain of each of some people: that they flip, that they do not, or neither."""
-    work, margins = _room(layers), np.empty(layers.twins.shape[0])
+    work = _room(layers)
+    margins = np.empty(layers.twins.shape[0])
     for i in range(people.shape[0]):
         found[i], _ = _verdict(layers, cut, below, people[i], work, margins)
 
@@ -421,7 +426,9 @@ def _sums(  # noqa: PLR0912 - numeric attributes, then the others
     for i in range(numeric + lookups):
         shares[:], sums[:] = 0.0, 0.0
         if i < numeric:
-            reach, size, value = last[i] - first[i], abs(slopes[i]), 0.0
+            reach = last[i] - first[i]
+            size = abs(slopes[i])
+            value = 0.0
             if size * reach <= 0.0:
                 continue
             while value <= reach:  # values that fall into the same step are taken together

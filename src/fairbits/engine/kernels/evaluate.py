@@ -94,7 +94,8 @@ def dense(tile, live, source, target, weights, at, biases, bias_at, inputs, outp
         # Even and odd inputs apart: one chain of additions would leave the units waiting for each other.
         for place in range(count):
             i = live[np.uint64(place)]
-            x, weight = load(tile, source + i * PEOPLE), splat_at(weights, at + i * outputs + output)
+            x = load(tile, source + i * PEOPLE)
+            weight = splat_at(weights, at + i * outputs + output)
             if i & 1:
                 b = fma(x, weight, b)
             else:

@@ -186,7 +186,9 @@ def small_trees(small, bins, lanes, totals):
         words = small.words[t]
         reached[:words] = ALL
         for split in range(small.split_starts[t], small.split_starts[t + 1]):
-            attribute, first, span = small.splits[split, 0], small.splits[split, 1], np.uint32(small.splits[split, 2])
+            attribute = small.splits[split, 0]
+            first = small.splits[split, 1]
+            span = np.uint32(small.splits[split, 2])
             mine = bins[attribute if attribute >= 0 else SET - attribute]
             for place in range(small.split_masks[split], small.split_masks[split + 1]):
                 word, mask = reached[small.mask_words[place]], small.masks[place]

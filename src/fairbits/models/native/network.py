@@ -276,7 +276,8 @@ class Network(SeveralClasses):
             Encoded rows, (n, inputs).
         """
         rows = checked_rows(inputs, self.inputs, "the network", np.float32)
-        weights, after = [without_denormals(w) for w in self.weights], self.activations_after
+        weights = [without_denormals(w) for w in self.weights]
+        after = self.activations_after
         starts = range(0, max(len(rows), 1), _BLOCK)
         return np.concatenate([forward(weights, self.biases, after, rows[i : i + _BLOCK])[1][-1] for i in starts])
 
@@ -384,7 +385,8 @@ class Network(SeveralClasses):
         """
         if not 0 <= layer < len(self.weights):
             raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
-        befores, slope = self._forward(inputs)[0], np.asarray(slopes, dtype=np.float32)
+        befores = self._forward(inputs)[0]
+        slope = np.asarray(slopes, dtype=np.float32)
         if layer < len(self.activations_after):
             slope = slope * self.activations_after[layer].slope(befores[layer])
         return self._backward(befores[: layer + 1], slope)

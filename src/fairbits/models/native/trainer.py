@@ -174,7 +174,8 @@ class Learner:
         if self._origin.head == "linear":
             miss = (logits[:, 0] - targets.astype(logits.dtype)) / logits.dtype.type(self._unit)
             return (2 * miss / self._unit)[:, None], miss**2
-        wanted, soft = targets.astype(logits.dtype), targets.ndim == 2
+        wanted = targets.astype(logits.dtype)
+        soft = targets.ndim == 2
         if soft and self._origin.head == "sigmoid":
             return special.expit(logits) - wanted[:, 1:], np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
         if self._origin.head == "sigmoid":

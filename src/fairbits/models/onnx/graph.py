@@ -145,7 +145,8 @@ class Graph:
 
     def __init__(self, model: Any):
         self.model = model
-        graph, array = model.graph, import_onnx().numpy_helper.to_array
+        graph = model.graph
+        array = import_onnx().numpy_helper.to_array
         stated = [(node.output[0], a) for node in graph.node if node.op_type == "Constant" for a in node.attribute]
         self.constants: dict[str, npt.NDArray[Any]] = {one.name: array(one) for one in graph.initializer}
         self.constants |= {name: array(a.t) for name, a in stated if a.name == "value"}

@@ -85,7 +85,8 @@ class Archive:
         inputs = [spec["user_input"]["arg"] for spec in self.specs if "user_input" in spec]
         if len(inputs) > 1:
             raise NotNative("it has more than one input.")
-        chain, current = Chain(), next((one["as_tensor"]["name"] for one in inputs), None)
+        chain = Chain()
+        current = next((one["as_tensor"]["name"] for one in inputs), None)
         for node in self.graph["nodes"]:
             current = self._take(chain, node, current, named)
         outputs = [entry["as_tensor"]["name"] for entry in self.graph["outputs"]]

@@ -219,7 +219,9 @@ def _columns(
                 f"list those that it sees under [model] columns."
             )
         return dict(enumerate(columns)), {}
-    known, found, fixed = label_columns(schema), dict[int, str](), dict[int, float]()
+    known = label_columns(schema)
+    found = dict[int, str]()
+    fixed = dict[int, float]()
     for place, name in enumerate(names):
         column = _match(name, known)
         if column is not None and column not in found.values():

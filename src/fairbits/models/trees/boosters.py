@@ -45,7 +45,8 @@ def ensemble_of_booster(booster: Any) -> Read:
         raise NotNative("its leaves hold linear models.")
     trees = [_tree_of_text(part, number % per_round) for number, part in enumerate(parts)]
     divisor = float(max(1, len(trees) // per_round)) if "average_output" in facts else 1.0
-    names, infos = tuple(facts["feature_names"].split()), facts["feature_infos"].split()
+    names = tuple(facts["feature_names"].split())
+    infos = facts["feature_infos"].split()
     ensemble = Ensemble.build(
         trees, features=len(names), base=np.zeros(per_round), link=link, slope=slope, divisor=divisor
     )
@@ -80,7 +81,8 @@ def clean_text(text: str) -> str:
     trees, end, rest = text.replace("\r\n", "\n").partition("\nend of trees")
     head, *blocks = trees.split("\nTree=")
     facts = _facts(head)
-    features, per_round = int(facts["max_feature_idx"]) + 1, int(facts["num_tree_per_iteration"])
+    features = int(facts["max_feature_idx"]) + 1
+    per_round = int(facts["num_tree_per_iteration"])
     counted = [len(facts.get(key, "").split()) for key in ("feature_names", "feature_infos")]
     cut = "\nparameters:" in rest and "\nend of parameters" not in rest
     if (
@@ -108,7 +110,8 @@ def _lines(facts: dict[str, str], keys: tuple[str, ...]) -> list[str]:
 
 
 def _check_tree(facts: dict[str, str], features: int, number: int) -> None:
-    leaves, tree = int(facts["num_leaves"]), _tree_of_text(facts, 0)
+    leaves = int(facts["num_leaves"])
+    tree = _tree_of_text(facts, 0)
     if leaves < 1 or len(_numbers(facts, "split_feature")) != leaves - 1 or len(tree.feature) != 2 * leaves - 1:
         raise ValueError(f"tree {number + 1} has more or fewer numbers than nodes")
     if (_numbers(facts, "split_feature") < 0).any():
@@ -170,8 +173,10 @@ def _sets_of_text(
     facts: dict[str, str], nodes: npt.NDArray[np.int64], threshold: npt.NDArray[np.float64]
 ) -> dict[int, npt.NDArray[np.int64]]:
     """The categories that go left, from bits in words of 32; refused where a split's are not there."""
-    bounds, words = _numbers(facts, "cat_boundaries"), _numbers(facts, "cat_threshold").astype(np.uint32)
-    sets, which = int(facts.get("num_cat", 0)), threshold[nodes]
+    bounds = _numbers(facts, "cat_boundaries")
+    words = _numbers(facts, "cat_threshold").astype(np.uint32)
+    sets = int(facts.get("num_cat", 0))
+    which = threshold[nodes]
     fit = len(bounds) == (sets + 1 if sets or len(bounds) else 0)
     ordered = len(bounds) == 0 or (bounds[0] == 0 and (np.diff(bounds) >= 0).all() and bounds[-1] == len(words))
     if not fit or not ordered or ((which < 0) | (which >= sets)).any():
@@ -228,7 +233,8 @@ def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
     base = _base(facts, objective, outputs, int(document["version"][0]))
     model = booster["model"]
     trees = [_tree_of_document(tree, group) for tree, group in zip(model["trees"], model["tree_info"], strict=True)]
-    best, bounds = learner["attributes"].get("best_iteration"), model.get("iteration_indptr")
+    best = learner["attributes"].get("best_iteration")
+    bounds = model.get("iteration_indptr")
     early = not bare and best is not None and bounds is not None  # trees after the best round do not predict
     kept = min(bounds[min(int(best) + 1, len(bounds) - 1)], len(trees)) if early else len(trees)
     ensemble = Ensemble.build(

@@ -36,7 +36,8 @@ def shrunk(network: Network, schema: Schema, encoding: Encoding, rows: Codes, sh
     """
     if not 0 <= share <= 1:
         raise OptionError(f"the share to shrink by is {share}; it must be between 0 and 1.")
-    inputs, first = protected_inputs(schema, encoding), network.weights[0].copy()
+    inputs = protected_inputs(schema, encoding)
+    first = network.weights[0].copy()
     mean = encoding.encode(rows)[:, inputs].mean(axis=0, dtype=np.float64)
     taken = share * (mean @ first[inputs].astype(np.float64))
     first[inputs] *= np.float32(1 - share)
@@ -104,7 +105,8 @@ def _every_value(schema: Schema, people: Codes) -> Codes:
 
 def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generator) -> Codes:
     """People near the rows: one to three attributes that are not protected come from another row."""
-    people, donors = (rows[rng.integers(0, len(rows), count)] for _ in range(2))
+    people = rows[rng.integers(0, len(rows), count)]
+    donors = rows[rng.integers(0, len(rows), count)]
     free = np.array(schema.free_columns)
     ranks = rng.random((count, len(free))).argsort(axis=1).argsort(axis=1)
     changed = ranks < rng.integers(CHANGED[0], CHANGED[1] + 1, count)[:, None]

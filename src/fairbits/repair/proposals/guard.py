@@ -62,15 +62,19 @@ def half_width(guarantee: int, epsilon: float, partition: str, *, vector: bool =
     grid a bin may begin anywhere, which costs one more. Whole vectors are classes by boxes, where this holds
     for one box only. One class is the plain average: then nobody's decision depends on a twin either.
     """
-    if guarantee == 1 or vector:
-        return 0.0 if guarantee == 1 else epsilon / 2
+    if guarantee == 1:
+        return 0.0
+    if vector:
+        return epsilon / 2
     return (guarantee - (partition == "grid")) * epsilon / 2
 
 
 def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool = False) -> int:
     """The largest number of classes that anybody can have, for a half width with room for rounding."""
-    if tau == 0 or vector:
-        return int(tau <= epsilon / 2)
+    if tau == 0:
+        return 1
+    if vector:
+        return 1 if tau <= epsilon / 2 else 0
     return max(1, int(np.ceil(2 * tau / epsilon - 1e-9))) + (partition == "grid")
 
 

@@ -115,7 +115,8 @@ def _halved(schema: Schema, twins: Twins, rows: Codes) -> tuple[Integers, list[s
         if attribute.kind == "category":
             present, counts = np.unique(own, return_counts=True)
             usual = present[np.argmax(counts)]
-            high, words = values != usual, (attribute.read(usual), f"not {attribute.read(usual)}")
+            high = values != usual
+            words = (attribute.read(usual), f"not {attribute.read(usual)}")
         else:
             middle = float(np.median(own))
             high, words = values > middle, (f"{attribute.name} ≤ {middle:g}", f"{attribute.name} > {middle:g}")
@@ -195,12 +196,14 @@ def fitted_thresholds(
     evaluator: Evaluator, coding: Coding, rows: Codes, labels: npt.NDArray[np.float64], *, alike: str
 ) -> GroupThresholds:
     """The thresholds at which groups are selected as often as everybody is."""
-    schema, shifts = evaluator.schema, np.zeros(len(coding.labels))
+    schema = evaluator.schema
+    shifts = np.zeros(len(coding.labels))
     scores = np.clip(np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)), np.float64), TINY, 1 - TINY)
     if alike != "parity":
         rows, scores = rows[labels == schema.favourable_index], scores[labels == schema.favourable_index]
     rate = float(schema.rule.favours(scores).mean()) if len(rows) else 0.0
-    cut, groups = float(np.clip(evaluator.threshold, TINY, 1 - TINY)), coding.of(rows)
+    cut = float(np.clip(evaluator.threshold, TINY, 1 - TINY))
+    groups = coding.of(rows)
     for group in np.unique(groups) if 0 < rate < 1 else ():
         shifts[group] = special.logit(cut) - _log_odds_at(scores[groups == group], rate)
     return GroupThresholds(evaluator, coding, shifts)
@@ -215,7 +218,8 @@ def _log_odds_at(scores: Doubles, rate: float) -> float:
     first = np.flatnonzero(np.concatenate([[True], np.diff(values) > _TIED]))
     above = 1 - np.concatenate([first, [len(values)]]) / len(values)  # with the cut before each of them, and at last
     place = int(np.argmin(np.abs(above - rate)))
-    last, odds = np.append(first[1:], len(values)) - 1, special.logit(values)
+    last = np.append(first[1:], len(values)) - 1
+    odds = special.logit(values)
     below, beyond = np.append(odds[0] - 2.0, odds[last]), np.append(odds[first], odds[-1] + 2.0)
     return float(0.5 * (below[place] + beyond[place]))
 

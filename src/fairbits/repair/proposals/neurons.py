@@ -177,7 +177,8 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
 
 def held_sets(bench: Bench, floor: float) -> list[HeldSet]:
     """Sets from a thrifty and a greedy search, fewest neurons first: none beats another in mean k and accuracy."""
-    tried, found = candidates(bench.network, bench.inputs), list[HeldSet]()
+    tried = candidates(bench.network, bench.inputs)
+    found = list[HeldSet]()
     for thrift in THRIFTS:
         path = _forward(bench, tried, floor, thrift)
         if path:

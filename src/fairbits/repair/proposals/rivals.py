@@ -132,7 +132,8 @@ class Scales:
 
     def figures(self, network: Network) -> tuple[float, float]:
         """What is to be lowered, and F1."""
-        right, favourable = self.right(network), self.setting.subject.schema.favourable_index
+        right = self.right(network)
+        favourable = self.setting.subject.schema.favourable_index
         f1 = f1_score(np.where(right, self.labels, 1 - self.labels), self.labels, favourable)
         if self.cost_name == "odds":
             return float(self.odds(lambda part: right[part].mean())), f1
@@ -200,15 +201,18 @@ def causal_effects(scales: Scales) -> Doubles:
         moved = found.k_mean if found.q_1 is None else found.q_1.mean(axis=1, dtype=np.float64)
         start = scales.figures(network)[0]
     else:
-        step, own = max(1, len(scales.rows) // ROWS_HELD), setting.own
+        step = max(1, len(scales.rows) // ROWS_HELD)
+        own = setting.own
         rows, labels = scales.rows[::step], scales.labels[::step]
-        odds, now = EqualisedOdds(own.schema, rows, labels), scales.right(network)[::step]
+        odds = EqualisedOdds(own.schema, rows, labels)
+        now = scales.right(network)[::step]
 
         def right(part: npt.NDArray[np.int64]) -> Doubles:
             here = rows[part], labels[part]
             return accuracies(network, own.encoding, *here, tried, threshold=own.threshold, threads=setting.threads)
 
-        moved, start = odds(right), float(odds(lambda part: now[part].mean()))
+        moved = odds(right)
+        start = float(odds(lambda part: now[part].mean()))
     numbers = {place: number for number, place in enumerate(scales.places)}
     owner = np.array([numbers[do.layer, do.neuron] for do in tried], np.int64)
     apart = np.broadcast_to(np.abs(moved - start), len(owner))
@@ -276,7 +280,9 @@ class FairnessFinetune:
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Train, round by round; the last bias keeps the share of favourable decisions."""
-        network, setting, start = planner.network, planner.setting, monotonic()
+        network = planner.network
+        setting = planner.setting
+        start = monotonic()
         if not isinstance(network, Network):
             raise needs_weights(planner, "a fairness fine-tune")
         data = TrainingData.of(planner, "a fairness fine-tune")
@@ -289,7 +295,8 @@ class FairnessFinetune:
             planner.watch(f"fine-tuning with a penalty of {weight:g} on the widest gap between twins")
             some = rng.choice(len(data.rows), min(PAIRED, len(data.rows)), replace=False)
             people = np.concatenate([data.rows[some], planner.halves.pool[:PAIRED]])
-            fitting, found = Fitting(UPDATES, consistency=weight, whole=own.by_vector), network
+            fitting = Fitting(UPDATES, consistency=weight, whole=own.by_vector)
+            found = network
             for _ in range(ROUNDS):
                 if monotonic() - start >= self.seconds:
                     return

@@ -112,7 +112,8 @@ def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> np
     """The decision that the majority of each person's twins get: a class (the lower one at a tie), or the
     median value.
     """
-    evaluator, found = evaluator.over_values, np.empty(len(people))
+    evaluator = evaluator.over_values
+    found = np.empty(len(people))
     m = evaluator.m
     for rows, inputs in twin_inputs(evaluator.encoding, people, evaluator.twins):
         valid = evaluator.valid_twins(people[rows])
@@ -179,7 +180,8 @@ def trained_from_scratch(
         found[:, protected] = 0
         return found
 
-    inputs, folds = encoded(rows), np.empty(len(labels), np.int64)
+    inputs = encoded(rows)
+    folds = np.empty(len(labels), np.int64)
     for label in np.unique(labels):  # each class is spread evenly
         mine = rng.permutation(np.flatnonzero(labels == label))
         folds[mine] = np.arange(len(mine)) % FOLDS
@@ -358,7 +360,8 @@ def _finetuned(planner: Planner, original: Network, shares: Mapping[float, Netwo
         (twins, "consistent", alike, 0.0, {"consistency": MILD}),
     ]
     for share in TRAINED_SHARES:
-        name, words = f"{_shrink_name(share)}+consistent", f"{_shrink_words(share)}; then {alike}"
+        name = f"{_shrink_name(share)}+consistent"
+        words = f"{_shrink_words(share)}; then {alike}"
         tried.append((twins, name, words, share, {"consistency": CONSISTENCY}))
     tried.append(("training blind", "blind+retrain", blind, 1.0, {"blind": True}))
     for doing, name, words, share, how in tried:

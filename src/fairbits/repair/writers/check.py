@@ -283,7 +283,8 @@ class Promise:
 
 def table_of(model: Any, subject: Subject, codes: Codes, fitted: Fitted | None) -> Doubles:
     """What a model says about people: probabilities of all classes (n, classes), or values (n, 1)."""
-    schema, people = subject.schema, isinstance(model, AsksPeople)
+    schema = subject.schema
+    people = isinstance(model, AsksPeople)
     if people and schema.classes:
         return np.asarray(model.people_class_scores(codes), np.float64)
     inputs = codes if people else (subject.encoding if fitted is None else fitted.encoding).encode(codes)
@@ -302,7 +303,8 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
     compared, faults = ["scores"], []
     found: Mapping[str, Any] = answer["scores"]
     size = max(1.0, float(np.abs(wanted["rows"]).max(initial=0.0)))
-    given, due = _alike(found["rows"], wanted["rows"], schema), wanted["rows"]
+    given = _alike(found["rows"], wanted["rows"], schema)
+    due = wanted["rows"]
     if given.shape != due.shape:
         return FileCheck(name, False, answer["library"], fresh, why=f"it answers an array of shape {given.shape}.")
     off = np.abs(given - due).max(axis=1) / size
@@ -316,7 +318,8 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
     for what, table in found.items():
         if what == "rows":
             continue
-        mine, theirs = _alike(table, wanted[what], schema), wanted[what]
+        mine = _alike(table, wanted[what], schema)
+        theirs = wanted[what]
         if mine.shape != theirs.shape or apart(mine, theirs) > promise.tolerance:
             faults.append(_ODD.get(what, f"it says otherwise of {what}"))
         compared.append(_COMPARED.get(what, what))
@@ -390,7 +393,8 @@ def _decisions(
     """The file's own decisions as positions of classes; by the threshold where it leaves deciding to its owner."""
     if answer["decisions"] is None:
         return _decided(given, schema)
-    places, said = {text_of(one): i for i, one in enumerate(classes)}, np.ravel(answer["decisions"]).tolist()
+    places = {text_of(one): i for i, one in enumerate(classes)}
+    said = np.ravel(answer["decisions"]).tolist()
     _check_classes(sorted(set(said), key=str), classes, faults, typed=True, some=True)
     return np.array([places.get(text_of(one), -1) for one in said], np.int64)
 

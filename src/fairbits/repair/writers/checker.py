@@ -148,7 +148,8 @@ def ask(job: Job, model: Any = None) -> Answer:
         classes = None if made.classes_ is None else made.classes_.tolist()
         return answer | {"classes": classes, "library": library(made.model.model)}
     if job["by"] == "encoded":
-        network, both = models.load_model(file), job["schema"].rule.both
+        network = models.load_model(file)
+        both = job["schema"].rule.both
         scores = {name: both(mean(network.scores(rows))) for name, (rows, mean) in job["encoded"].items()}
         return answer | {"scores": scores, "library": library(None)}
     about = job.get("about")

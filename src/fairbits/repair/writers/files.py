@@ -276,7 +276,8 @@ class _Aside:
     def checked(self) -> list[FileCheck]:
         """Ask every file, and remove those that are not the judged model."""
         jobs = [one.job for one in self.drafts if one.fresh]
-        answers, checks = in_fresh_process(jobs) if jobs else [], []
+        answers = in_fresh_process(jobs) if jobs else []
+        checks = []
         for one in list(self.drafts):
             told = one.fresh
             check = judged(answers.pop(0) if told else perform(one.job, one.held), self.promise, one.job, fresh=told)

@@ -353,7 +353,8 @@ def both(score: Any, place: Any) -> Any:
 
 def decided(probabilities: Any, data: Any) -> Any:
     """The positions of the decided classes: by the threshold between two, the most likely one of more."""
-    favourable, found = data["favourable"], probabilities.astype(np.float32)
+    favourable = data["favourable"]
+    found = probabilities.astype(np.float32)
     if len(data["classes"]) == 2:
         return np.where(found[:, favourable] >= np.float32(data["threshold"]), favourable, 1 - favourable)
     return np.where(found[:, favourable] >= found.max(axis=1), favourable, np.argmax(found, axis=1))

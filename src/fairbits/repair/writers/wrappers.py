@@ -341,7 +341,8 @@ class _Graph:
         if len(classes) > 2:
             least, others = output.max(axis=1), self.node("ArgMax", output, axis=1, keepdims=0)
         place = self.node("Where", self.node("GreaterOrEqual", favoured, least), np.int64(rule.favourable), others)
-        kinds, numbers = {type(one) for one in classes}, {bool: "BOOL", int: "INT64", float: "DOUBLE"}
+        kinds = {type(one) for one in classes}
+        numbers = {bool: "BOOL", int: "INT64", float: "DOUBLE"}
         kind = numbers.get(kinds.pop()) if len(kinds) == 1 else None
         values = np.array([str(one) for one in classes], object) if kind is None else np.array(classes)
         self.node("Gather", values, place, result="label", axis=0)

@@ -32,7 +32,8 @@ def _spread(data: ReportData) -> Iterator[Drawn]:
         (searched.histogram, "cases", "Cases of the search"),
     ):
         if counts:
-            made, words = charts.severity(counts, what), _histogram_words(counts, what)
+            made = charts.severity(counts, what)
+            words = _histogram_words(counts, what)
             yield f"severity-{what}", made, f"{title} by number of classes k", words
     if found is not None:
         words = joined([f"neuron {one.neuron} (ACD {signed(one.acd, 3)})" for one in charts.drawn_neurons(found)])
@@ -52,9 +53,11 @@ def _spread(data: ReportData) -> Iterator[Drawn]:
 
 def _people(data: ReportData) -> Iterator[Drawn]:
     for person in data.people:
-        what, line = "row" if person.real else "case", portraits.line(person, data.axes)
+        what = "row" if person.real else "case"
+        line = portraits.line(person, data.axes)
         name, title = f"{what}-{person.rank}", f"Scores of the twins of {what} number {person.rank}"
-        worst, best = f"{person.low:.3f} ({shortened(person.worst, 100)})", shortened(person.best, 100)
+        worst = f"{person.low:.3f} ({shortened(person.worst, 100)})"
+        best = shortened(person.best, 100)
         words = f"{person.twins:,} scores in {person.k} classes, from {worst} to {person.high:.3f} ({best})."
         yield f"{name}-map", portraits.heat_map(person, data.axes), title, words
         yield f"{name}-line", line, title, words

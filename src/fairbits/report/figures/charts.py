@@ -82,7 +82,8 @@ def shapley(found: Attribution) -> Picture:
     alone = {subset.attributes[0]: subset.q_inf for subset in found.subsets if len(subset.attributes) == 1}
     total = sum(found.q_inf.values()) or 1.0
     ranked = sorted(found.attributes, key=lambda name: -found.q_inf[name])
-    values, places = [found.q_inf[name] for name in ranked], np.arange(len(ranked))
+    values = [found.q_inf[name] for name in ranked]
+    places = np.arange(len(ranked))
     made, ax = _rows(ranked, (420, 64 + 38 * len(ranked)), (118, 44, 404, 24))
     ax.barh(places, values, 0.56, color=BLUE)
     ax.plot([alone[name] for name in ranked], places, "|", color=INK, markersize=19, markeredgewidth=2)
@@ -178,7 +179,8 @@ def curves(found: DebugResult) -> Picture | None:
     if not shown:
         return None
     columns = min(3, len(shown))
-    wide, height = 586 / columns, 34 + 148 * -(-len(shown) // columns)
+    wide = 586 / columns
+    height = 34 + 148 * -(-len(shown) // columns)
     made, before = picture(640, height), mean_reported(found)
     every = [held.reported for one in shown for held in one.curve] + [before]
     low, high = min(every), max(every)
@@ -276,7 +278,8 @@ _SHORT = FuncFormatter(
 def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yardstick: str) -> Picture:
     """A panel per strategy: its ID cases so far in blue, the yardstick's in orange, all others in grey."""
     across = min(ACROSS, len(paces))
-    step, height = 594 / across, 34 + PANEL * -(-len(paces) // across)
+    step = 594 / across
+    height = 34 + PANEL * -(-len(paces) // across)
     made = picture(640, height)
     highest = max(pace[-1] for _, pace in paces) * 1.08
     for i, (name, pace) in enumerate(paces):
@@ -386,7 +389,9 @@ def _column(layer: LayerEffect) -> tuple[np.ndarray, float, float]:
 
 def _suspects(ax: Frame, place: float, layer: LayerEffect, found: DebugResult) -> dict[str, str]:
     """Blue is positive (activating it lowers k), orange negative, pale does neither; without an ACD a ring is left."""
-    neurons, k, before = suspects_of(found), symbol_of(found.measure), mean_reported(found)
+    neurons = suspects_of(found)
+    k = symbol_of(found.measure)
+    before = mean_reported(found)
     known = {neuron.neuron: neuron for neuron in neurons}
     largest = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0
     words = {}
@@ -395,7 +400,7 @@ def _suspects(ax: Frame, place: float, layer: LayerEffect, found: DebugResult) -
         neuron = known.get(index)
         dot = Circle((place, height), max(radius, 3.0), facecolor="none", edgecolor=MUTED, linewidth=1)
         if neuron is not None and neuron.acd is not None:
-            colour = to_rgba(ORANGE if neuron.acd > 0 else BLUE, 0.1 + 0.9 * abs(neuron.acd) / largest)
+            colour = to_rgba(ORANGE if neuron.acd > 0 else BLUE, 0.1 + 0.9 * (abs(neuron.acd) / largest))
             dot.set(facecolor=colour, linewidth=0.8)
         dot.set_gid(f"neuron-{index}")
         words[f"neuron-{index}"] = neuron_words(layer.layer, index, neuron, before, k)

@@ -98,7 +98,8 @@ class Grid:
 
 def grid_of(person: Portrait, axes: Axes) -> Grid | None:
     """Scores as a grid: the longest attribute across, the next one down, the shortest as facets."""
-    sizes, count = [len(values) for values in axes.values], len(person.scores)
+    sizes = [len(values) for values in axes.values]
+    count = len(person.scores)
     order = sorted(range(len(sizes)), key=lambda i: (sizes[i], i))
     padded = [1] * (3 - len(order)) + [sizes[i] for i in order]
     if not 1 <= len(sizes) <= 3 or padded[0] > MAX_FACETS or max(padded[1:]) > MAX_SIDE:
@@ -213,7 +214,9 @@ def staircase(person: Portrait, axes: Axes) -> Picture:
 
 def _backdrop(ax: Frame, person: Portrait, axes: Axes) -> None:
     """Every other class is shaded, from its lowest score to that of the next one; a line where decisions change."""
-    scores, classes, where = np.asarray(person.scores), np.array(person.classes, dtype=int), ax.get_yaxis_transform()
+    scores = np.asarray(person.scores)
+    classes = np.array(person.classes, dtype=int)
+    where = ax.get_yaxis_transform()
     lows = [float(scores[classes == number].min()) for number in range(classes.max(initial=-1) + 1)]
     spans = list(zip(lows, [*lows[1:], float(np.nanmax(scores))], strict=False))[::2]
     ax.add_collection(

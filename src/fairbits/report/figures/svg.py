@@ -163,7 +163,8 @@ def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, turned: 
 
 
 def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, rules: bool = False) -> None:
-    where, flat = ax.get_yaxis_transform() + _moved(ax, -5, 0), ax.get_yaxis_transform()
+    where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
+    flat = ax.get_yaxis_transform()
     for place, words in _some(places, labels):
         say(ax, 0, place, words, transform=where, ha="right", va="center_baseline", color=MUTED)
         if rules:

@@ -342,7 +342,8 @@ def _explained(found: DebugResult) -> str:
     one = next((one for one in found.layers if one.layer == found.suspect), None)
     if one is None or one.explained is None:
         return ""
-    what, share = ", ".join(f"neuron {do.neuron}" for do in one.held), one.explained
+    what = ", ".join(f"neuron {do.neuron}" for do in one.held)
+    share = one.explained
     return (
         f"In layer {one.layer}, {what} held: {percent(share.value, 0)} of the bits go ({percent(share.low, 0)} to "
         f"{percent(share.high, 0)})."
@@ -350,7 +351,8 @@ def _explained(found: DebugResult) -> str:
 
 
 def _layers(found: DebugResult) -> Block:
-    total, last = len(found.cases) or 1, found.layers[-1].layer
+    total = len(found.cases) or 1
+    last = found.layers[-1].layer
     rows: list[tuple[Any, ...]] = [
         (
             "protected input" if one.layer == 0 else f"{one.layer} (output)" if one.layer == last else str(one.layer),
@@ -435,7 +437,8 @@ def _trees(found: DebugResult) -> Iterator[Block]:
         "scores most in the largest share of cases, trees in blue in some.",
         tone="lead",
     )
-    total, looking = len(found.cases) or 1, sum(one.delta > 0 for one in found.layers)
+    total = len(found.cases) or 1
+    looking = sum(one.delta > 0 for one in found.layers)
     ranked = sorted(found.layers, key=lambda tree: (-tree.votes, -tree.delta, tree.layer))[:MAX_TREES]
     rows = [(str(tree.layer), tree.width, tree.delta, tree.rho, tree.votes / total) for tree in ranked]
     columns = [label("tree"), figure("leaves"), figure("δ", 3), change("ρ"), share("votes of the cases", 0)]

@@ -88,8 +88,11 @@ def distance_words(changed: int) -> str:
 
 
 def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: bool) -> list[Portrait]:
-    schema, twins, figures = evaluator.schema, evaluator.twins, evaluator.evaluate(codes)
-    table, valid = evaluator.scores(codes)[:, twins.grid], evaluator.valid_twins(codes)
+    schema = evaluator.schema
+    twins = evaluator.twins
+    figures = evaluator.evaluate(codes)
+    table = evaluator.scores(codes)[:, twins.grid]
+    valid = evaluator.valid_twins(codes)
     own = np.argsort(twins.grid)[twins.place_of(codes)]
     found = []
     for i, place in enumerate(places):

@@ -75,11 +75,12 @@ def summary_blocks(data: ReportData) -> Iterator[Block]:
 
 def cards(data: ReportData) -> Iterator[FigureCard]:
     """The first figures: people, groups, bits, accuracy."""
-    about, measured, rate = data.about, data.measured, data.measured.split_rate
+    about, measured = data.about, data.measured
     if about.blind and about.protected:
         small = f"of {number(measured.rows)} rows, nor would anybody else, by the way the model is made"
         yield FigureCard("Would get a different decision", "0", "proved", small)
     elif about.protected and measured.flip_rate is None:  # otherwise a table has its share
+        rate = measured.split_rate
         small = f"95 % interval {percent(rate.low)} to {percent(rate.high)}"
         yield FigureCard("Rows with more than one class", percent(rate.value), data.opening.kind, small)
     ratios = lowest_ratios(data.proxies)

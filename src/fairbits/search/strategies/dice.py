@@ -108,7 +108,8 @@ class Dice(Strategy):
     def _local(self, oracle: Oracle, start: Start, figures: Evaluation, rng: np.random.Generator) -> None:
         """Basin hopping from these people: one attribute a hop, Metropolis acceptance at temperature 1."""
         problem = oracle.problem
-        current, score = start.people.copy(), self._spread(oracle, figures)
+        current = start.people.copy()
+        score = self._spread(oracle, figures)
         weights, wider = hop_plan(oracle, current, figures)
         for _ in range(self.local_moves):
             signs = rng.choice([-1.0, 1.0], len(current))

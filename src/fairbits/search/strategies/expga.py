@@ -207,7 +207,8 @@ class Grft(Strategy):
 def changed(problem: Problem, people: Codes, rng: np.random.Generator) -> Codes:
     """Copies of people with one free attribute drawn anew."""
     n = len(people)
-    result, attribute = people.copy(), rng.integers(0, len(problem.free), n)
+    result = people.copy()
+    attribute = rng.integers(0, len(problem.free), n)
     result[np.arange(n), problem.free[attribute]] = problem.uniform(rng, n)[np.arange(n), attribute]
     return result
 
@@ -222,6 +223,7 @@ def fitness(scores: npt.NDArray[np.float32], valid: npt.NDArray[np.bool_] | None
     """
     there = np.ones_like(scores, dtype=np.bool_) if valid is None else valid
     ranked = np.sort(np.where(there, scores.astype(np.float64), np.inf), axis=1)
-    counts, place = there.sum(axis=1, keepdims=True), np.arange(scores.shape[1])
+    counts = there.sum(axis=1, keepdims=True)
+    place = np.arange(scores.shape[1])
     ranks = np.where(place < counts, 2.0 * place - (counts - 1), 0.0)
     return (np.where(place < counts, ranked, 0.0) * ranks).sum(axis=1)

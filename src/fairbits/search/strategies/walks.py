@@ -136,7 +136,8 @@ def approach(
     """
     problem = oracle.problem
     start, figures = opened(oracle, rng, seeds)
-    people, moving = start.people.copy(), np.arange(len(start))
+    people = start.people.copy()
+    moving = np.arange(len(start))
     arrived = np.zeros(len(start), dtype=np.bool_)
     for move in range(moves + 1):
         hit = apart(oracle, figures)
