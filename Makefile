@@ -43,7 +43,7 @@ $(VENV)/writer: $(VENV)/developer
 	@touch $@
 
 demo: $(VENV)/product
-	$(BIN)/fairbits audit census --budget 45s
+	$(BIN)/fairbits audit census --budget 60s
 
 test: $(VENV)/developer
 	$(BIN)/python -m pytest
