@@ -20,8 +20,9 @@ from fairbits.errors import MissingDependencyError, OptionError, TableError
 from fairbits.measure import Estimate, Evaluator
 from fairbits.models.onnx import adapter as onnx_writing
 from fairbits.repair import Proof, RepairCandidate, RepairResult, read_repair, repair_run
-from fairbits.repair.choice import Planner, Proposal, keeps_budget, pick, undominated
+from fairbits.repair.choice import Planner, keeps_budget, pick, undominated
 from fairbits.repair.proposals import weights as retraining_module
+from fairbits.repair.records import Proposal
 from fairbits.repair.run import cautions
 from fairbits.repair.writers import export
 from fairbits.repair.writers import files as writing

@@ -48,8 +48,7 @@ from fairbits.repair.judgement import (
     losses,
 )
 from fairbits.repair.proposals.guard import Guard, proved_classes
-from fairbits.repair.records import Figures, Proof, RepairCandidate
-from fairbits.repair.records import Proposal as Proposal  # noqa: PLC0414 - proposers take it from here
+from fairbits.repair.records import Figures, Proof, Proposal, RepairCandidate
 from fairbits.text import percent, quality
 
 Watch = Callable[[str], None]

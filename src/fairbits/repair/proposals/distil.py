@@ -20,8 +20,9 @@ from fairbits.domain import Codes, Encoding, Schema, Table
 from fairbits.errors import CapabilityError, FairbitsError, OptionError
 from fairbits.language import TextModel
 from fairbits.models import Fitting, Network, fit_to_schema, is_url, read_model, refit, refitted
-from fairbits.repair.choice import Planner, Proposal
+from fairbits.repair.choice import Planner
 from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.records import Proposal
 
 
 def protected_inputs(schema: Schema, encoding: Encoding) -> npt.NDArray[np.int64]:

@@ -42,8 +42,9 @@ from fairbits.domain import Attribute, Codes, Schema, Twins, Unseen
 from fairbits.errors import CapabilityError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models import Array, Fitting, Model, Network, Scaling, checked_rows, kind_of, needed, refit
-from fairbits.repair.choice import Planner, Proposal
+from fairbits.repair.choice import Planner
 from fairbits.repair.proposals.guard import decoded, moved_odds
+from fairbits.repair.records import Proposal
 from fairbits.subject import Subject
 from fairbits.text import percent
 

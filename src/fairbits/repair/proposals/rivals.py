@@ -34,11 +34,12 @@ from fairbits.engine import accuracies
 from fairbits.errors import TableError
 from fairbits.measure import grouping_of, hold, target_of
 from fairbits.models import Do, Fitting, Network, refit
-from fairbits.repair.choice import Planner, Proposal
+from fairbits.repair.choice import Planner
 from fairbits.repair.judgement import MIN_GROUP, f1_score
 from fairbits.repair.proposals.mitigators import TrainingData, needs_weights
 from fairbits.repair.proposals.neurons import Doubles, around
 from fairbits.repair.proposals.weights import favourable_share, recentred
+from fairbits.repair.records import Proposal
 from fairbits.subject import decided
 
 #: F1 must stay above this share of what it was; where it does not, so many times the start's cost is added.

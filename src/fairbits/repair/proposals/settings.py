@@ -16,9 +16,10 @@ import numpy as np
 from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.models import last_step, needed
-from fairbits.repair.choice import Planner, Proposal
+from fairbits.repair.choice import Planner
 from fairbits.repair.judgement import answers_of, group_figures
 from fairbits.repair.proposals.mitigators import check_rows, trainer_for
+from fairbits.repair.records import Proposal
 from fairbits.subject import variance_explained
 
 #: A parameter's range: ("int", low, high), ("log-int", …), ("real", …), ("log", …) or ("one of", values).

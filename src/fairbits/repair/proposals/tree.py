@@ -21,8 +21,9 @@ from fairbits.data import Fitted
 from fairbits.domain import Attribute, Encoding, Schema, Unseen, text_of
 from fairbits.errors import CapabilityError
 from fairbits.models import ModelOptions, adapt, fit_to_schema
-from fairbits.repair.choice import Planner, Proposal
+from fairbits.repair.choice import Planner
 from fairbits.repair.proposals.mitigators import TrainingData
+from fairbits.repair.records import Proposal
 
 Doubles = npt.NDArray[np.float64]
 

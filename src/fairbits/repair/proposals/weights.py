@@ -28,12 +28,12 @@ from fairbits.errors import CapabilityError
 from fairbits.language import network_of
 from fairbits.measure import Evaluator
 from fairbits.models import Fitting, Network, refit
-from fairbits.repair.choice import Planner, Proposal
+from fairbits.repair.choice import Planner
 from fairbits.repair.judgement import Halves, Setting
 from fairbits.repair.proposals.distil import near_people, protected_inputs, shrunk, without_weights
 from fairbits.repair.proposals.guard import moved_odds
 from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, Doubles, HeldSet, held_sets, singles
-from fairbits.repair.records import neurons_in_words
+from fairbits.repair.records import Proposal, neurons_in_words
 from fairbits.subject import balanced_accuracy, decided
 from fairbits.text import percent
 
