@@ -10,8 +10,7 @@ A set is a bitset as long as all bitsets together stay within a bound (128 MiB h
 million rows); other sets are lists of row numbers, which the kernel turns into bits when it meets them. The table is
 scanned in strips of 16,384 rows, each for all people of a chunk before the next one, so that what the bitsets of the
 common values hold of it (2 KiB each) stays in the processor's caches. A person costs r x f bits read: 1.5 microseconds
-for the 26,000 distinct rows of Census with their 10 free attributes, 11 by comparing codes. People who are rows of the
-table are looked up by their hash.
+for the 26,000 distinct rows of Census with their 10 free attributes, 11 by comparing codes.
 """
 
 # Numba infers the types of kernels; annotations would only repeat "Any".
@@ -295,34 +294,6 @@ STRIP = 32 * WORDS
 """Words of each bitset in a strip."""
 
 
-@compiled
-def settle_rows(keys, homes):
-    """Put each row into the first free slot from its key on; half of the slots stay empty."""
-    last = np.uint64(len(homes) - 1)
-    for row in range(len(keys)):
-        home = keys[row] & last
-        while homes[home] >= 0:
-            home = (home + np.uint64(1)) & last
-        homes[home] = row
-
-
-@inlined
-def look_up(rows, people, i, key):
-    """The row of the table that is this person."""
-    homes, columns, codes = rows.homes, rows.columns, rows.codes
-    last = np.uint64(len(homes) - 1)
-    home = key & last
-    while homes[home] >= 0:
-        row = np.int64(homes[home])
-        same = True
-        for attribute in range(len(columns)):
-            same &= people[i, columns[attribute]] == codes[row, attribute]
-        if same:
-            return row
-        home = (home + np.uint64(1)) & last
-    return np.int64(-1)
-
-
 @inlined
 def highest(top, planes):
     """The largest counter among the overflown rows, and the first row that holds it."""
@@ -402,7 +373,7 @@ def write_figures(rows, people, i, row, figures):
 
 
 @compiled
-def nearest_chunk(rows, sets, shape, people, keys, figures):
+def nearest_chunk(rows, sets, shape, people, figures):
     """Nearest row of every person."""
     n, attributes = len(people), len(rows.columns)
     nearest = np.zeros(n, np.int64)
@@ -410,11 +381,7 @@ def nearest_chunk(rows, sets, shape, people, keys, figures):
     wanted = np.zeros((n, attributes), np.int64)
     cursors = np.zeros((n, attributes), np.int64)
     for i in range(n):
-        row = look_up(rows, people, i, keys[i])
-        if row >= 0:
-            nearest[i] = row
-        else:
-            found[i] = choose_values(sets, rows.columns, people, i, wanted, cursors)
+        found[i] = choose_values(sets, rows.columns, people, i, wanted, cursors)
     spare = np.zeros(STRIP * (attributes + 1), np.uint64)
     addresses = np.zeros(attributes + 3, np.int64)
     top = np.zeros((len(shape) + 1) * WORDS, np.uint64)
@@ -423,7 +390,7 @@ def nearest_chunk(rows, sets, shape, people, keys, figures):
         words = min(STRIP, used - begin)
         for i in range(n):
             if best[i] == found[i]:
-                continue  # no row can share more; found is 0 for people who are in the table
+                continue  # no row can share more
             lists = place_strip(sets, wanted, cursors, i, found[i], begin, spare, addresses)
             row, best[i] = scan_strip(shape, addresses, found[i], words, best[i], top)
             if row >= 0:
@@ -461,7 +428,6 @@ class _Rows(NamedTuple):
     codes: Codes  # (r, f)
     original: NDArray[np.int32]  # first row of the table with these codes
     widths: Codes  # (f,) high - low; 0 for a category
-    homes: NDArray[np.int32]  # hash table of distinct rows, -1 where empty
 
 
 class NearestRow:
@@ -475,12 +441,9 @@ class NearestRow:
         columns = np.array(schema.free_columns, np.int64)
         free = [schema.attributes[column] for column in schema.free_columns]
         widths = [0.0 if a.kind == "category" else a.upper - a.low for a in free]
-        keys = keys_of(codes, columns)
-        chosen = _distinct(codes[:, columns], keys)
+        chosen = _distinct(codes[:, columns], keys_of(codes, columns))
         distinct = np.ascontiguousarray(codes[chosen][:, columns])
-        homes = np.full(1 << (2 * len(chosen)).bit_length(), -1, np.int32)
-        settle_rows(keys[chosen], homes)
-        self._rows = _Rows(columns, distinct, chosen.astype(np.int32), np.array(widths, np.float64), homes)
+        self._rows = _Rows(columns, distinct, chosen.astype(np.int32), np.array(widths, np.float64))
         self._sets: RowSets = row_sets(distinct, bitset_bytes=bitset_bytes)
         # The length of this tuple is the number of planes, which the kernel is compiled for.
         self._shape = (0,) * max(4, len(columns).bit_length())
@@ -499,9 +462,8 @@ class NearestRow:
         def run(begin: int) -> None:
             chunk = slice(begin, begin + step)
             part = np.require(people[chunk], requirements=["C", "A", "W"])
-            keys = keys_of(part, self._rows.columns)
             figures = (nearest.changed[chunk], nearest.row[chunk], nearest.l1[chunk])
-            nearest_chunk(self._rows, self._sets, self._shape, part, keys, figures)
+            nearest_chunk(self._rows, self._sets, self._shape, part, figures)
 
         share(run, range(0, n, step), threads)
         return nearest
