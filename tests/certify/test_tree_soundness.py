@@ -9,7 +9,8 @@ from fairbits import Audit
 from fairbits.certify.cells import prove_cells
 from fairbits.certify.exact import everybody
 from fairbits.domain import Attribute, Schema, Table
-from fairbits.engine.tree_bounds import _goes_left, tree_boxes
+from fairbits.engine.tree_bounds import tree_boxes
+from fairbits.engine.trees import goes_left
 from fairbits.measure import evaluator_of
 from fairbits.models import ModelOptions, read_model
 from fairbits.models.trees.ensemble import Ensemble, Tree, TreeModel
@@ -88,8 +89,8 @@ def test_cells_are_what_the_library_answers(library, seed):
     nodes = np.flatnonzero(ensemble.feature == subject.encoding.parts[0].columns[0])
     values = _around(np.unique(ensemble.threshold[nodes]), pay.low, pay.high)
     # Every value goes the way of the one that stands for its cell, at every split: none lies between two cells.
-    own = _goes_left(ensemble, subject.encoding, 0, nodes, values)
-    cells = _goes_left(ensemble, subject.encoding, 0, nodes, boxes.codes[place])
+    own = goes_left(ensemble, subject.encoding, 0, nodes, values)
+    cells = goes_left(ensemble, subject.encoding, 0, nodes, boxes.codes[place])
     same = (own[:, :, None] == cells[:, None, :]).all(axis=0)
     assert (same.sum(axis=1) == 1).all()
     # And the library answers about both alike, for every twin.

@@ -17,15 +17,12 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Attribute, Encoding, Numeric, Schema, Twins, Unseen
 from fairbits.engine.kernels.compiler import compiled, linked
-from fairbits.engine.trees import Walk, sum_slack
+from fairbits.engine.trees import Walk, goes_left, owners_of, sum_slack, twin_choices
 from fairbits.errors import CapabilityError
 from fairbits.models import ZERO, ZERO_WIDTH, Ensemble, HasTrees
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-#: Splits times values that are asked about at once.
-AT_ONCE = 16_384
 
 
 class TreeArrays(NamedTuple):
@@ -143,15 +140,9 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
     # Of the sizes of all terms: the library's rounding in whatever order it adds up, and that of the bounds.
     rounded = 4.0 * (ensemble.trees + 8) * (unit * (not exactly) + 2.0**-53)
     slack = rounded / (1 - rounded) if rounded < 1 else np.inf
-    owner = np.full(encoding.width, -1)
-    for column, part in enumerate(encoding.parts):
-        owner[part.columns] = column
-    nodes = len(ensemble.feature)
-    inner = np.flatnonzero(ensemble.feature >= 0)
-    node_owner = np.full(nodes, -2)
-    node_owner[inner] = owner[ensemble.feature[inner]]
+    owners, nodes = owners_of(ensemble, encoding), len(ensemble.feature)
+    choice_of, choices, _ = twin_choices(ensemble, encoding, twins, owners)
     attribute, start = np.where(ensemble.feature >= 0, -2, -1).astype(np.int64), np.zeros(nodes, np.int64)
-    twin_left = np.zeros((nodes, twins.m), np.bool_)
     columns: list[int] = []
     codes: list[Doubles] = []
     counts: list[Integers] = []
@@ -159,24 +150,18 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
     cut = np.full(nodes, -1)
     turned = np.zeros(nodes, np.bool_)
     factor, used = 1, 0
-    protected = {int(column): place for place, column in enumerate(twins.columns)}
-    for column in range(len(schema)):
-        mine = np.flatnonzero(node_owner == column)
+    for column in sorted(set(range(len(schema))) - set(twins.columns.tolist())):
+        mine = np.flatnonzero(owners == column)
         one = schema.attributes[column]
-        if column in protected:
-            values, widths = twins.values[:, protected[column]], np.ones(twins.m, np.int64)
-        elif one.discrete or one.allowed:
+        if one.discrete or one.allowed:
             values = one.domain_values()
             widths = np.ones(len(values), np.int64)
         else:
             values, widths = _cells(ensemble, encoding, column, mine, one)
         if not len(mine) or isinstance(encoding.parts[column], Unseen):
-            factor *= 1 if column in protected else len(values)
+            factor *= len(values)
             continue
-        left = _goes_left(ensemble, encoding, column, mine, values)
-        if column in protected:
-            twin_left[mine] = left
-            continue
+        left = goes_left(ensemble, encoding, column, mine, values)
         new = np.concatenate([[True], (left[:, 1:] != left[:, :-1]).any(axis=0)])
         first = np.flatnonzero(new)
         attribute[mine] = len(columns)
@@ -193,15 +178,6 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         columns.append(column)
         codes.append(values[first])
         counts.append(np.add.reduceat(widths, first))
-    for feature, value in encoding.fixed.items():
-        mine = np.flatnonzero(ensemble.feature == feature)
-        at = ensemble.rounded(np.full(len(mine), value, encoding.dtype))
-        twin_left[mine] = ensemble.goes_left(mine, at)[:, None]
-    twin = attribute == -2
-    choice_of = np.full(nodes, -1)
-    choices = np.zeros((1, twins.m), np.bool_)
-    if twin.any():
-        choices, choice_of[twin] = np.unique(twin_left[twin], axis=0, return_inverse=True)
     walk = Walk.of(ensemble, range(ensemble.trees), choice_of, choices)
     children = np.stack([np.arange(len(walk.nodes)) + 1, walk.right])
     back = turned[walk.nodes]
@@ -312,21 +288,6 @@ def _ordered(values: Doubles) -> Integers:
 def _doubles(order: Integers) -> Doubles:
     """The doubles of such numbers."""
     return np.where(order < 0, np.int64(-(2**63)) - order, order).view(np.float64)
-
-
-def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, values: Doubles) -> NDArray[np.bool_]:
-    """Which values each of an attribute's splits sends left, (nodes, values)."""
-    part = encoding.parts[column]
-    rows = ensemble.rounded(np.asarray(part.encode(values), encoding.dtype).reshape(len(values), -1))
-    columns = np.searchsorted(part.columns, ensemble.feature[nodes], sorter=np.argsort(part.columns))
-    columns = np.argsort(part.columns)[columns]
-    found = np.empty((len(nodes), len(values)), np.bool_)
-    step = max(1, AT_ONCE // len(values))
-    for start in range(0, len(nodes), step):
-        some = slice(start, start + step)
-        asked = np.repeat(nodes[some], len(values))
-        found[some] = ensemble.goes_left(asked, rows.T[columns[some]].ravel()).reshape(-1, len(values))
-    return found
 
 
 @compiled

@@ -235,12 +235,10 @@ class Bins:
 
     def _set_tests(self, ensemble: Ensemble, values: Floats, places: Ints) -> None:
         """Splits over few distinct rows: every row is tried."""
-        nodes, self.size = self.nodes, len(values)
-        rules = ensemble.threshold[nodes], ensemble.missing[nodes], ensemble.missing_left[nodes], ensemble.sets[nodes]
-        _, first, inverse = np.unique(np.stack([places, *rules]), axis=1, return_index=True, return_inverse=True)
-        for node, place in zip(nodes[first], places[first], strict=True):
+        self.size = len(values)
+        first, self.test_of = distinct_splits(ensemble, self.nodes)
+        for node, place in zip(self.nodes[first], places[first], strict=True):
             self._add(ensemble.goes_left(np.full(self.size, node), values[:, place]))
-        self.test_of = inverse.ravel()
 
     def _add(self, left: NDArray[np.bool_]) -> None:
         """Add a test that sends a set of bins to the left."""
@@ -252,19 +250,64 @@ class Bins:
             self.tests.append((0, -1, len(self.members)))
             self.members.append(left)
 
-    def bins_of(self, codes: Floats, single: bool) -> Ints:
-        """The bins of some codes."""
-        if self.tabled:
-            return self.table[np.rint(codes - self.low).astype(np.int64)].astype(np.int64)
-        values = (codes - self.low) * self.scale
-        values = values.astype(np.float32).astype(np.float64) if single else values
-        return np.where(np.isnan(values), 0, 1 + np.searchsorted(self.cuts, values, side="left"))
 
-    def left(self, test: int) -> NDArray[np.bool_]:
-        """Which bins a test sends left."""
-        low, high, place = self.tests[test]
-        bins = np.arange(self.size)
-        return self.members[place] if place >= 0 else (bins >= low) & (bins <= high)
+def owners_of(ensemble: Ensemble, encoding: Encoding) -> Ints:
+    """By node the column that it splits on: -1 for a feature that is the same for everybody, -2 for a leaf."""
+    owner = np.full(encoding.width, -1)
+    for column, part in enumerate(encoding.parts):
+        owner[part.columns] = column
+    return np.where(ensemble.feature >= 0, owner[np.maximum(ensemble.feature, 0)], -2)
+
+
+def distinct_splits(ensemble: Ensemble, nodes: Ints) -> tuple[Ints, Ints]:
+    """The places of nodes that split differently, and by node which of them it is like."""
+    rules = ensemble.feature, ensemble.threshold, ensemble.missing, ensemble.missing_left, ensemble.sets
+    keys = np.stack([rule[nodes] for rule in rules])
+    _, first, inverse = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    return first, inverse.ravel()
+
+
+#: Splits times values that are asked about at once.
+AT_ONCE = 16_384
+
+
+def goes_left(ensemble: Ensemble, encoding: Encoding, column: int, nodes: Ints, values: Floats) -> NDArray[np.bool_]:
+    """Which values each of an attribute's splits sends left, (nodes, values)."""
+    part = encoding.parts[column]
+    rows = ensemble.rounded(np.asarray(part.encode(values), encoding.dtype).reshape(len(values), -1))
+    columns = np.searchsorted(part.columns, ensemble.feature[nodes], sorter=np.argsort(part.columns))
+    columns = np.argsort(part.columns)[columns]
+    found = np.empty((len(nodes), len(values)), np.bool_)
+    step = max(1, AT_ONCE // len(values))
+    for start in range(0, len(nodes), step):
+        some = slice(start, start + step)
+        asked = np.repeat(nodes[some], len(values))
+        found[some] = ensemble.goes_left(asked, rows.T[columns[some]].ravel()).reshape(-1, len(values))
+    return found
+
+
+def twin_choices(
+    ensemble: Ensemble, encoding: Encoding, twins: Twins | None, owners: Ints
+) -> tuple[Ints, NDArray[np.bool_], dict[int, Ints]]:
+    """By node that only the twin decides, the row of the table after it that says which twins go left; else -1. And by
+    protected attribute, which twins go the same way at all of its splits.
+    """
+    m = 1 if twins is None else twins.m
+    choice_of, kinds = np.full(len(owners), -1, np.int64), {}
+    choices = [np.zeros((1, m), np.bool_), np.ones((1, m), np.bool_)]
+    fixed = np.flatnonzero(owners == -1)
+    if len(fixed):
+        values = np.array([encoding.fixed[int(feature)] for feature in ensemble.feature[fixed]], encoding.dtype)
+        choice_of[fixed] = ensemble.goes_left(fixed, ensemble.rounded(values))
+    for place, column in enumerate([] if twins is None else twins.columns.tolist()):
+        nodes = np.flatnonzero(owners == column)
+        if twins is not None and len(nodes):
+            first, inverse = distinct_splits(ensemble, nodes)
+            left = goes_left(ensemble, encoding, column, nodes[first], twins.values[:, place])
+            choice_of[nodes] = sum(map(len, choices)) + inverse
+            choices.append(left)
+            kinds[column] = np.unique(left, axis=1, return_inverse=True)[1].ravel()
+    return choice_of, np.concatenate(choices), kinds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -420,33 +463,21 @@ class TreePlanner:
             raise NoPlan  # a missing number that twins take
         self.m, self.twins = len(self.twin_values), twins
         self.in_order = ensemble.adds == "float32"
-        owner = np.full(encoding.width, -1)
-        for column, part in enumerate(encoding.parts):
-            owner[part.columns] = column
-        self.fixed = encoding.fixed
-        self.node_owner = np.where(ensemble.feature >= 0, owner[np.maximum(ensemble.feature, 0)], -2)
-        self.bins: dict[int, Bins] = {}
-        self.node_test = np.full(len(ensemble.feature), -1, np.int64)
-        for column in np.unique(self.node_owner[self.node_owner >= 0]).tolist():
-            nodes = np.flatnonzero(self.node_owner == column)
-            made = Bins(ensemble, schema, encoding, column, nodes)
-            self.bins[column] = made
-            self.node_test[nodes] = made.test_of
-        self.free = [c for c in self.bins if c not in self.protected]
-        single = ensemble.precision == "float32"
-        self.twin_bins = {
-            c: self.bins[c].bins_of(self.twin_values[:, self.protected[c]], single)
-            for c in self.protected
-            if c in self.bins
+        self.node_owner = owners_of(ensemble, encoding)
+        self.choice_of, self.choices, self.kinds = twin_choices(ensemble, encoding, twins, self.node_owner)
+        used = np.unique(self.node_owner[self.node_owner >= 0]).tolist()
+        self.free = [column for column in used if column not in self.protected]
+        self.bins = {
+            column: Bins(ensemble, schema, encoding, column, np.flatnonzero(self.node_owner == column))
+            for column in self.free
         }
-        self.single = single
 
     def plan(self) -> TreePlan:
         """Everything that the kernels take, small trees and large ones."""
         ensemble = self.ensemble
         nodes = [ensemble.nodes(tree) for tree in range(ensemble.trees)]
-        used = [self.twin_bins if self.in_order else np.unique(self.node_owner[mine]).tolist() for mine in nodes]
-        asked = [tuple(column for column in mine if column in self.twin_bins) for mine in used]
+        used = [self.kinds if self.in_order else np.unique(self.node_owner[mine]).tolist() for mine in nodes]
+        asked = [tuple(column for column in mine if column in self.kinds) for mine in used]
         small = [tree for tree, mine in enumerate(nodes) if (ensemble.feature[mine] < 0).sum() <= SMALL_LEAVES]
         cells = sum(int(np.prod([self._values(c) for c in asked[tree]] or [1])) for tree in small)
         if cells > MAX_CELLS or (self.in_order and len(small) < len(nodes)):  # trees of one kind, in their order
@@ -516,7 +547,7 @@ class TreePlanner:
             np.array([b.scale for b in made], np.float64),
             np.where(tabled, np.cumsum(tables) - tables, np.cumsum(cuts) - cuts),
             np.where(tabled, tables - 1, cuts),
-            self.single,
+            self.ensemble.precision == "float32",
         )
 
     def _parts(self, asked: dict[int, tuple[int, ...]]) -> tuple[Ints, Ints, Ints, Ints, int]:
@@ -535,7 +566,7 @@ class TreePlanner:
         for tree, columns in asked.items():
             group = groups.setdefault(columns, len(groups))
             if group == len(cell_of) - 1:  # values that no split separates are one
-                values = np.stack([np.zeros(self.m, np.int64), *(self.twin_bins[column] for column in columns)])
+                values = np.stack([np.zeros(self.m, np.int64), *(self.kinds[column] for column in columns)])
                 cell_of.append(np.unique(values, axis=1, return_inverse=True)[1].reshape(1, -1))
             for w in range(self.ensemble.width):
                 output = int(self.ensemble.output[tree]) + w
@@ -570,7 +601,7 @@ class TreePlanner:
 
     def _small(self, trees: list[int], cells: Ints, starts: Ints) -> SmallTrees:
         """Some trees as tables of leaves; ``cells`` are the combinations of twins that each tells apart."""
-        ensemble, (rows, members), (choice_of, choices) = self.ensemble, self._splits, self._choices()
+        ensemble, (rows, members), choice_of, choices = self.ensemble, self._splits, self.choice_of, self.choices
         walk = Walk.of(ensemble, trees, np.full(len(choice_of), -1), choices)
         leaf = ensemble.feature[walk.nodes] < 0
         before = np.concatenate([[0], np.cumsum(leaf)])  # leaves, from left to right
@@ -630,7 +661,7 @@ class TreePlanner:
         """Some trees as arrays of nodes."""
         ensemble = self.ensemble
         rows, members = self._splits
-        walk = Walk.of(ensemble, trees, *self._choices())
+        walk = Walk.of(ensemble, trees, self.choice_of, self.choices)
         leaf = ensemble.feature[walk.nodes] < 0
         found = np.column_stack([rows[walk.nodes], walk.right]).astype(np.int32)
         count = int(leaf.sum())
@@ -649,22 +680,6 @@ class TreePlanner:
             bin_kind=np.empty(0, np.uint16 if all(self.bins[c].size < 2**16 for c in self.free) else np.int32),
             **walk.twin_steps(axes, ensemble.adds),
         )
-
-    def _choices(self) -> tuple[Ints, NDArray[np.bool_]]:
-        """By node that only the twin decides, the row of the table after it that says which twins go left; else -1."""
-        choice_of = np.full(len(self.node_owner), -1, np.int64)
-        choices = [np.zeros((1, self.m), np.bool_), np.ones((1, self.m), np.bool_)]
-        fixed = np.flatnonzero(self.node_owner == -1)  # a feature that is the same for everybody
-        if len(fixed):
-            values = np.array([self.fixed[int(feature)] for feature in self.ensemble.feature[fixed]])
-            choice_of[fixed] = self.ensemble.goes_left(fixed, self.ensemble.rounded(values))
-        for column in self.twin_bins:
-            nodes = np.flatnonzero(self.node_owner == column)
-            distinct, inverse = np.unique(self.node_test[nodes], return_inverse=True)
-            choice_of[nodes] = sum(len(rows) for rows in choices) + inverse.ravel()
-            bins = self.twin_bins[column]
-            choices.append(np.array([self.bins[column].left(test)[bins] for test in distinct.tolist()]))
-        return choice_of, np.concatenate(choices)
 
     def _codes_at_thresholds(self) -> dict[int, Floats]:
         """By attribute with an order: the values on which some split turns, as codes."""
