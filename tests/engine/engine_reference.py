@@ -8,19 +8,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from fairbits.engine import ActivationCode, Head, Plan
+from fairbits.engine import Plan
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 ACTIVATIONS = {
-    ActivationCode.IDENTITY: lambda x, _: x,
-    ActivationCode.RELU: lambda x, _: np.maximum(x, 0),
-    ActivationCode.LEAKY_RELU: lambda x, alpha: np.where(x > 0, x, alpha * x),
-    ActivationCode.TANH: lambda x, _: np.tanh(x),
-    ActivationCode.SIGMOID: lambda x, _: 1 / (1 + np.exp(-x)),
-    ActivationCode.GELU: lambda x, _: x * (1 + _erf(x / math.sqrt(2))) / 2,
-    ActivationCode.GELU_TANH: lambda x, _: x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
-    ActivationCode.ELU: lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
+    "identity": lambda x, _: x,
+    "relu": lambda x, _: np.maximum(x, 0),
+    "leaky_relu": lambda x, alpha: np.where(x > 0, x, alpha * x),
+    "tanh": lambda x, _: np.tanh(x),
+    "sigmoid": lambda x, _: 1 / (1 + np.exp(-x)),
+    "gelu": lambda x, _: x * (1 + _erf(x / math.sqrt(2))) / 2,
+    "gelu_tanh": lambda x, _: x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
+    "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
 }
 
 
@@ -30,8 +30,8 @@ def random_plan(
     m: int = 5,
     numeric: int = 3,
     lookups: Sequence[int] = (),
-    activation: ActivationCode = ActivationCode.RELU,
-    head: Head = Head.SOFTMAX,
+    activation: str = "relu",
+    head: str = "softmax",
     favourable: int = 1,
     seed: int = 0,
 ) -> Plan:
@@ -83,7 +83,7 @@ def logits(plan: Plan, codes: np.ndarray) -> np.ndarray:
     x = x[:, None, :] + plan.twins
     weight, bias = 0, 0
     for layer, (i, o) in enumerate(pairwise(plan.widths)):
-        x = ACTIVATIONS[ActivationCode(plan.activations[layer])](x, float(plan.alphas[layer]))
+        x = ACTIVATIONS[plan.activations[layer]](x, float(plan.alphas[layer]))
         x = x @ plan.weights[weight : weight + i * o].reshape(i, o).astype(np.float64)
         x = x + plan.biases[bias : bias + o]
         weight, bias = weight + i * o, bias + o
@@ -92,9 +92,9 @@ def logits(plan: Plan, codes: np.ndarray) -> np.ndarray:
 
 def score(plan: Plan, outputs: np.ndarray) -> np.ndarray:
     """The head."""
-    if plan.head is Head.LINEAR:
+    if plan.head == "linear":
         return outputs[..., 0]
-    if plan.head is Head.SIGMOID:
+    if plan.head == "sigmoid":
         return 1 / (1 + np.exp(-outputs[..., 0]))
     powers = np.exp(outputs - outputs.max(axis=-1, keepdims=True))
     return powers[..., plan.favourable] / powers.sum(axis=-1)

@@ -12,9 +12,9 @@ import fairbits
 
 SCRIPT = """
 import numpy as np
-from fairbits.engine import Head, Plan, evaluate
+from fairbits.engine import Plan, evaluate
 from fairbits.engine.kernels import evaluate as kernels
-plan = Plan(bias=[0], twins=[[0], [1]], widths=[1], head=Head.SIGMOID)
+plan = Plan(bias=[0], twins=[[0], [1]], widths=[1], head="sigmoid")
 evaluate(plan, np.zeros((3, 0)), epsilon=0.025, partition="constrained", threads=1)
 stats = kernels.run_chunk.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from engine_reference import random_codes, random_plan
 
-from fairbits.engine import Head, evaluate, masked, scores
+from fairbits.engine import evaluate, masked, scores
 
 
 def by_reference(values, epsilon, partition, bounded):
@@ -43,7 +43,7 @@ def classes(values, *, epsilon, partition, bounded=True, threads=1):
 @pytest.mark.parametrize("partition", ["constrained", "grid"])
 @pytest.mark.parametrize("epsilon", [0.01, 0.025, 0.2, 3.0])
 def test_regression_scores_are_unbounded(partition, epsilon):
-    plan = random_plan((16, 8, 1), m=40, head=Head.LINEAR)
+    plan = random_plan((16, 8, 1), m=40, head="linear")
     codes = random_codes(plan, 100) * 5
     values = scores(plan, codes, threads=1)
     assert values.min() < -1

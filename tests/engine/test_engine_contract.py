@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from engine_reference import random_codes, random_plan
 
-from fairbits.engine import ActivationCode, Evaluation, Head, Plan, evaluate, scores
+from fairbits.engine import Evaluation, Plan, evaluate, scores
 from fairbits.errors import ModelError, OptionError, TableError
 
 FIELDS = [f.name for f in dataclasses.fields(Evaluation) if f.default is dataclasses.MISSING and f.name != "m"]
@@ -89,19 +89,19 @@ def test_options_are_checked(plan, options, message):
 
 def test_plans_must_be_finite():
     with pytest.raises(ModelError, match="bias must be finite"):
-        Plan(bias=[0, np.nan], twins=[[1, 2]], widths=[2], head=Head.SOFTMAX)
+        Plan(bias=[0, np.nan], twins=[[1, 2]], widths=[2], head="softmax")
 
 
 def overflowing(activation, head, scale=1e30):
     """A network whose products leave float32 for people with a code above 1e6 or so."""
-    plan = random_plan((9, 6, 5, 2 if head is Head.SOFTMAX else 1), m=4, lookups=(3,), activation=activation, head=head)
+    plan = random_plan((9, 6, 5, 2 if head == "softmax" else 1), m=4, lookups=(3,), activation=activation, head=head)
     return dataclasses.replace(plan, weights=plan.weights * np.float32(scale), biases=plan.biases)
 
 
-@pytest.mark.parametrize("head", list(Head))
+@pytest.mark.parametrize("head", ["softmax", "sigmoid", "linear"])
 @pytest.mark.parametrize("activation", ["RELU", "LEAKY_RELU", "GELU", "GELU_TANH", "ELU", "IDENTITY"])
 def test_overflow_is_an_error_and_not_a_score(activation, head):
-    plan = overflowing(ActivationCode[activation], head)
+    plan = overflowing(activation.lower(), head)
     codes = random_codes(plan, 100)
     for ask in (lambda: scores(plan, codes, threads=1), lambda: run(plan, codes, 2)):
         with pytest.raises(ModelError, match="must stay within float32, but it overflows for row 1;"):
@@ -128,8 +128,8 @@ def test_nan_inside_a_network_reaches_the_check(activation):
         bias=[0, 0],
         twins=[[size, size]],
         widths=[2, 2, 1, 1],
-        head=Head.SIGMOID,
-        activations=[ActivationCode.IDENTITY, ActivationCode.IDENTITY, ActivationCode[activation]],
+        head="sigmoid",
+        activations=["identity", "identity", activation.lower()],
         alphas=[0, 0, 1],
         weights=[10, 0, 0, 10, 1, -1, 1],
         biases=[0, 0, 0, 0],
@@ -140,7 +140,7 @@ def test_nan_inside_a_network_reaches_the_check(activation):
 
 def test_saturated_neurons_are_fine():
     """Huge weights before a tanh only make it certain."""
-    plan = random_plan((9, 6, 2), activation=ActivationCode.TANH)
+    plan = random_plan((9, 6, 2), activation="tanh")
     plan = dataclasses.replace(plan, bias=plan.bias * np.float32(1e38), twins=plan.twins * np.float32(1e38))
     assert np.isfinite(scores(plan, random_codes(plan, 30), threads=1)).all()
 
@@ -150,8 +150,8 @@ def test_weights_that_are_not_normal_numbers_are_none() -> None:
         bias=np.array([1e-40, 1.0]),
         twins=np.zeros((2, 2)),
         widths=np.array([2, 1]),
-        head=Head.LINEAR,
-        activations=np.array([ActivationCode.RELU]),
+        head="linear",
+        activations=["relu"],
         alphas=np.zeros(1),
         weights=np.array([3e-39, 2.0]),
         biases=np.zeros(1),

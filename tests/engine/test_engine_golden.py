@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairbits.engine import ActivationCode, Head, Plan, evaluate, scores
+from fairbits.engine import Plan, evaluate, scores
 
 FOLDERS = [parent / "shared" / "reference" for parent in Path(__file__).resolve().parents]
 REFERENCE = next((folder for folder in FOLDERS if folder.is_dir()), None)
@@ -32,9 +32,9 @@ def plan_of(data, net):
         bias=net["b0"],
         twins=data["table"] @ net["W0"][protected].astype(np.float64),
         widths=[net[f"b{i}"].size for i in range(layers)],
-        head=Head.SOFTMAX,
+        head="softmax",
         favourable=1,
-        activations=[ActivationCode.RELU] * (layers - 1),
+        activations=["relu"] * (layers - 1),
         alphas=np.zeros(layers - 1),
         weights=np.concatenate([net[f"W{i}"].ravel() for i in range(1, layers)]),
         biases=np.concatenate([net[f"b{i}"] for i in range(1, layers)]),

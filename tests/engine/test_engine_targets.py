@@ -13,7 +13,7 @@ import pytest
 from engine_reference import random_codes, random_plan
 from llvmlite.binding import get_host_cpu_features
 
-from fairbits.engine import ActivationCode, Head, evaluate, gradients
+from fairbits.engine import ACTIVATIONS, evaluate, gradients
 
 #: Processors before AVX-512: vectors of eight.
 HASWELL = ("sse4.2", "avx", "avx2", "fma", "bmi", "bmi2", "f16c", "lzcnt", "popcnt")
@@ -22,9 +22,9 @@ HASWELL = ("sse4.2", "avx", "avx2", "fma", "bmi", "bmi2", "f16c", "lzcnt", "popc
 def digest() -> str:
     """Of all figures and gradients of people under networks of all kinds: dead neurons, tables, curves, odd widths."""
     found = hashlib.sha256()
-    for number, activation in enumerate(ActivationCode):
+    for number, activation in enumerate(ACTIVATIONS):
         widths = ((70, 33, 6, 3), (24, 7, 1), (5, 2))[number % 3]
-        head = Head.SIGMOID if widths[-1] == 1 else Head.SOFTMAX
+        head = "sigmoid" if widths[-1] == 1 else "softmax"
         plan = random_plan(widths, m=9, lookups=(2, 5, 3), activation=activation, head=head, seed=number)
         codes = random_codes(plan, 100)
         for partition in ("grid", "constrained"):

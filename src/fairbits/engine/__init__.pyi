@@ -30,6 +30,7 @@ from .kernels.boxes import bound_boxes as bound_boxes
 from .kernels.compiler import compiled as compiled
 from .kernels.compiler import linked as linked
 from .kernels.compiler import work_time as work_time
+from .kernels.lanes import ACTIVATIONS as ACTIVATIONS
 from .kernels.moves import NOTHING_KNOWN as NOTHING_KNOWN
 from .kernels.moves import SHORTNESS as SHORTNESS
 from .kernels.moves import Domain as Domain
@@ -39,8 +40,6 @@ from .kernels.moves import margins as margins
 from .kernels.partition import ruler_of as ruler_of
 from .kernels.partition import tolerance_of as tolerance_of
 from .nearest import NearestRow as NearestRow
-from .plan import ActivationCode as ActivationCode
-from .plan import Head as Head
 from .plan import Plan as Plan
 from .plan import plan_of as plan_of
 from .seen import Keys as Keys

@@ -7,9 +7,10 @@ neither the threads nor the order change a bit of them.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from fairbits.engine.kernels.evaluate import run_chunk
 from fairbits.engine.kernels.lanes import PEOPLE
 from fairbits.engine.kernels.partition import Ruler, masked_chunk, masked_rows, ruler_of, vectors_chunk
-from fairbits.engine.plan import Head, Plan, scratch
+from fairbits.engine.plan import Plan, scratch
 from fairbits.engine.threads import one_core, spread, writeable
 from fairbits.engine.wide import BLOCK
 from fairbits.errors import ROW, FairbitsError, ModelError, OptionError, TableError, rows_named
@@ -90,16 +91,10 @@ class Evaluation:
         return {name: value for name, value in found.items() if value is not None}
 
 
-class _Figures(NamedTuple):
-    """The same arrays, as the kernel takes them."""
-
-    k: NDArray[np.int32]
-    q_1: NDArray[np.float32]
-    low: NDArray[np.float32]
-    high: NDArray[np.float32]
-    low_twin: NDArray[np.int32]
-    high_twin: NDArray[np.int32]
-    favourable: NDArray[np.int32]
+#: The same arrays, as the kernel takes them.
+_Figures: Any = namedtuple(
+    "_Figures", [one.name for one in fields(Evaluation) if one.default is MISSING and one.name != "m"]
+)
 
 
 def evaluate(
@@ -113,7 +108,7 @@ def evaluate(
     kept: NDArray[np.float32] | None = None,
 ) -> Evaluation:
     """Score all twins of every person and measure them; scores are kept only where there is an array for them."""
-    ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR, threshold)
+    ruler = ruler_of(plan.m, epsilon, partition, plan.head != "linear", threshold)
     if plan.fused:
         figures = _empty_figures(len(codes))
         ready = np.empty((0, 0), np.float32) if kept is None else kept

@@ -156,7 +156,7 @@ def _run(
         return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, *results))
 
     def wide(people: NDArray[np.float64], n: int, start: int) -> int:
-        slopes, inner, sound = plan.layers.gradients(people[:n], numbers[start : start + n], False)
+        slopes, inner, sound = plan.layers.gradients(people[:n], numbers[start : start + n])
         results[0][start : start + n] = slopes
         if results[1].size:
             results[1].reshape(len(codes), -1)[start : start + n, : inner.shape[1]] = inner

@@ -55,7 +55,7 @@ from fairbits.engine.kernels.lanes import (
     sub,
 )
 from fairbits.engine.kernels.partition import Ruler, ruler_of, sweep, to_bins
-from fairbits.engine.plan import Head, Plan, plan_of, scratch
+from fairbits.engine.plan import Plan, plan_of, scratch
 from fairbits.engine.threads import spread
 from fairbits.engine.wide import BLOCK
 from fairbits.errors import ModelError, TableError
@@ -365,7 +365,7 @@ def study(
     if bits and valid is not None:
         raise ValueError("Q1 is not counted where some twins cannot exist")
     plan = plan_of(network, encoding, twins)
-    ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR, threshold)._replace(classes=bits)
+    ruler = ruler_of(plan.m, epsilon, partition, plan.head != "linear", threshold)._replace(classes=bits)
     shape = len(dos), len(people)
     effects = Effects(
         k=np.empty(shape, np.int32),
@@ -422,7 +422,7 @@ def _by_layer(
     threads: int | None,
 ) -> Iterator[tuple[NDArray[np.int64], Counts]]:
     """Which interventions are in a layer, and what becomes of all people under each; layer by layer."""
-    missing, n, lock = _missing(valid), len(people), threading.Lock()
+    missing, n, lock, widths = _missing(valid), len(people), threading.Lock(), plan.program.widths
     layers: dict[int, list[int]] = {}
     for number, do in enumerate(dos):
         network.holding_bias(do)  # refuses what surgery could not make
@@ -457,7 +457,9 @@ def _by_layer(
                 counts.hits[:] += own.hits
             return int(faulty)
 
-        run_batch(plan, people, run, work=plan.m * len(chosen) * _work(plan, layer), threads=threads)
+        # About how many multiply-adds one intervention costs for one twin.
+        each = (widths[layer + 1 : -1] * widths[layer + 2 :]).sum() + 2 * widths[layer + 1] + 50
+        run_batch(plan, people, run, work=int(plan.m * len(chosen) * each), threads=threads)
         yield np.array(chosen, np.int64), counts
 
 
@@ -553,10 +555,3 @@ def _held(plan: Plan, layer: int, dos: Sequence[Do]) -> tuple[Held, int]:
         scores=scores,
         block=block,
     ), size
-
-
-def _work(plan: Plan, layer: int) -> int:
-    """About how many multiply-adds one intervention costs for one twin."""
-    widths = plan.program.widths
-    later = int((widths[layer + 1 : -1] * widths[layer + 2 :]).sum())
-    return int(later + 2 * widths[layer + 1] + 50)

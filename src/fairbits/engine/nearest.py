@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from fairbits.domain import Schema
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.seen import keys_of
-from fairbits.engine.threads import share
+from fairbits.engine.threads import aligned, share, writeable
 from fairbits.errors import TableError
 
 WORDS = 8
@@ -182,7 +182,7 @@ def row_sets(codes: Codes, *, bitset_bytes: int = BYTES) -> RowSets:
     numbers = [number + start for (_, number, _), start in zip(found, first, strict=False)]
     counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, _, counts in found)])
     slots = _slots(counts, bitset_bytes // (8 * words))
-    bitsets = aligned_zeros(words * (int(slots.max(initial=-1)) + 1))
+    bitsets = aligned(words * (int(slots.max(initial=-1)) + 1), np.uint64)
     for number in numbers:
         set_bits(bitsets, words, slots, number)
     listed = slots < 0
@@ -224,13 +224,6 @@ def _members(numbers: Whole, listed: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Rows of an attribute's listed values, value by value."""
     rows = np.flatnonzero(listed[numbers])
     return rows[np.argsort(numbers[rows], kind="stable")].astype(np.int32)
-
-
-def aligned_zeros(words: int) -> NDArray[np.uint64]:
-    """Zeros that begin with a cache line, so that no vector lies across two."""
-    raw = np.zeros(words + WORDS, np.uint64)
-    skipped = -(raw.ctypes.data // 8) % WORDS
-    return raw[skipped : skipped + words]
 
 
 @compiled
@@ -461,7 +454,7 @@ class NearestRow:
 
         def run(begin: int) -> None:
             chunk = slice(begin, begin + step)
-            part = np.require(people[chunk], requirements=["C", "A", "W"])
+            part = writeable(people[chunk])
             figures = (nearest.changed[chunk], nearest.row[chunk], nearest.l1[chunk])
             nearest_chunk(self._rows, self._sets, self._shape, part, figures)
 

@@ -14,8 +14,8 @@ and only the last term depends on the protected attributes. Everything before it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.kernels.lanes import IDENTITY, LEAKY_RELU, PEOPLE, RELU
+from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, RELU
+from fairbits.engine.threads import aligned
 from fairbits.engine.wide import FEW, WIDE, WideLayers
 from fairbits.errors import ModelError
 from fairbits.models import Network, without_denormals
@@ -39,27 +40,6 @@ TABLE_BYTES = 128 * 1024
 
 AT_ONCE = 4
 """Rows of steps that the kernel of gradients multiplies with a gradient at the same time."""
-
-
-class ActivationCode(IntEnum):
-    """The activations the kernels know. Only LEAKY_RELU and ELU read their alpha."""
-
-    IDENTITY = 0
-    RELU = 1
-    LEAKY_RELU = 2
-    TANH = 3
-    SIGMOID = 4
-    GELU = 5
-    GELU_TANH = 6
-    ELU = 7
-
-
-class Head(IntEnum):
-    """How the last layer becomes a score."""
-
-    SOFTMAX = 0
-    SIGMOID = 1
-    LINEAR = 2
 
 
 class Program(NamedTuple):
@@ -134,9 +114,9 @@ class Plan:
     bias: Floats
     twins: Floats
     widths: Integers
-    head: Head
+    head: str
     favourable: int = 0
-    activations: Integers = field(default_factory=lambda: np.empty(0, np.int64))
+    activations: Sequence[str] = ()
     alphas: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     weights: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     biases: Floats = field(default_factory=lambda: np.empty(0, np.float32))
@@ -193,7 +173,7 @@ class Plan:
 
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("bias", "twins", "alphas", "weights", "biases", "numeric_slopes", "lookup_tables"), np.float32),
-    **dict.fromkeys(("widths", "activations", "numeric_columns"), np.int64),
+    **dict.fromkeys(("widths", "numeric_columns"), np.int64),
     **dict.fromkeys(("lookup_columns", "lookup_lows", "lookup_offsets"), np.int64),
     "numeric_shifts": np.float64,
 }
@@ -217,9 +197,9 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins | None, *, people
         bias=layer.bias,
         twins=added.astype(np.float32),
         widths=np.array(network.widths),
-        head=Head[network.head.upper()],
+        head=network.head,
         favourable=network.favourable if network.head == "softmax" else 0,
-        activations=np.array([ActivationCode[a.name.upper()] for a in network.activations_after], dtype=np.int64),
+        activations=[a.name for a in network.activations_after],
         alphas=np.array([a.alpha for a in network.activations_after], dtype=np.float32),
         weights=np.concatenate([none, *(array.ravel() for array in weights[1:])]),
         biases=np.concatenate([none, *biases[1:]]),
@@ -239,7 +219,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     widths, weights, biases = plan.widths, plan.weights, plan.biases
     first = [plan.bias, plan.twins, plan.numeric_slopes, plan.lookup_tables]
     first = [array.reshape(-1, int(widths[0])) for array in first]
-    if plan.head is Head.SOFTMAX:
+    if plan.head == "softmax":
         inputs, outputs = (int(width) for width in (0, *widths)[-2:])
         if len(widths) == 1:
             first = [_margins(array, plan.favourable) for array in first]
@@ -255,7 +235,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
         merged.append(_merge([tables[plan.lookup_offsets[c] :][: sizes[c]] for c in members]))
         strides += [int(np.prod(sizes[members[place + 1 :]])) for place in range(len(members))]
     # Identity, ReLU and leaky ReLU differ in their slope below zero only; layers are stored with it.
-    pairs = [*zip(plan.activations.tolist(), plan.alphas.tolist(), strict=True), (IDENTITY, 0.0)]
+    pairs = [*zip(map(ACTIVATIONS.index, plan.activations), plan.alphas.tolist(), strict=True), (IDENTITY, 0.0)]
     arrays: dict[str, Any] = {
         "bias": bias,
         "twins": twins,
@@ -285,7 +265,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     rows |= {"indices": len(sizes), "rows": len(groups) + 1, "scores": plan.m, "size": 0}
     places = dict(zip(rows, (np.cumsum([0, *rows.values()]) * PEOPLE).tolist(), strict=False))
     twin_rows = sum(len(table) for table in merged)
-    return Program(**flat, twin_rows=twin_rows, linear=plan.head is Head.LINEAR, **places), tables
+    return Program(**flat, twin_rows=twin_rows, linear=plan.head == "linear", **places), tables
 
 
 def _margins(array: Array, favourable: int) -> Array:
@@ -396,11 +376,9 @@ class Scratch(NamedTuple):
 
 
 def scratch(size: int) -> Scratch:
-    """Working memory for a tile, aligned to whole vectors."""
-    buffer = np.zeros(size + 16, np.float32)
-    skip = -buffer.ctypes.data % 64 // 4
+    """Working memory for a tile."""
     return Scratch(
-        tile=buffer[skip : skip + size],
+        tile=aligned(size, np.float32),
         live=np.zeros(size // PEOPLE, np.int64),
         counts=np.zeros(3 * PEOPLE, np.float32),
         bits=np.zeros(2 * PEOPLE, np.float64),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.lanes import prefetch
-from fairbits.errors import OptionError, TableError
+from fairbits.engine.threads import writeable
 
 Keys = NDArray[np.uint64]
 
@@ -44,8 +44,6 @@ class Seen:
     """The keys seen so far. Not for several threads at once."""
 
     def __init__(self, *, capacity_hint: int = 50_000_000) -> None:
-        if capacity_hint < 0:
-            raise OptionError(f"capacity_hint must be 0 or more, but got {capacity_hint}.")
         self._hinted = 1 << 10
         while self._hinted * LOAD < capacity_hint:
             self._hinted *= 2
@@ -62,9 +60,7 @@ class Seen:
 
     def add(self, keys: Keys) -> NDArray[np.bool_]:
         """Remember keys."""
-        keys = np.require(keys, requirements=["C", "A", "W"])
-        if keys.ndim != 1 or keys.dtype != np.uint64:
-            raise TableError(f"keys must be a flat array of uint64, but got shape {keys.shape} of {keys.dtype}.")
+        keys = writeable(keys)
         new = np.zeros(len(keys), np.bool_)
         done = 0
         while done < len(keys):
@@ -88,14 +84,9 @@ def keys_of(codes: NDArray[np.float64], columns: NDArray[np.int64]) -> Keys:
 
     The same codes give the same key in every process and on every machine.
     """
-    codes = np.ascontiguousarray(codes, dtype=np.float64)
-    columns = np.ascontiguousarray(columns, dtype=np.int64)
-    if codes.ndim != 2 or columns.ndim != 1:
-        raise TableError(f"codes (n, d) and columns (f,) are needed, but got {codes.shape} and {columns.shape}.")
-    if columns.size and not 0 <= columns.min() <= columns.max() < codes.shape[1]:
-        raise TableError(f"columns must lie within 0..{codes.shape[1] - 1}, but got {columns.tolist()}.")
     keys = np.empty(len(codes), np.uint64)
-    hash_rows(np.require(codes.view(np.uint64), requirements="W"), np.require(columns, requirements="W"), keys)
+    bits = np.ascontiguousarray(codes, dtype=np.float64).view(np.uint64)
+    hash_rows(writeable(bits), writeable(np.asarray(columns, dtype=np.int64)), keys)
     return keys
 
 

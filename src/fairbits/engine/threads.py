@@ -115,6 +115,14 @@ def one_core() -> AbstractContextManager[Any]:
     return context
 
 
+def aligned(count: int, kind: type[Any]) -> NDArray[Any]:
+    """Zeros that begin with a line of the cache, so that no vector lies across two."""
+    each = np.dtype(kind).itemsize
+    raw = np.zeros(count + 64 // each, kind)
+    skipped = -raw.ctypes.data % 64 // each
+    return raw[skipped : skipped + count]
+
+
 def writeable(array: NDArray[Any]) -> NDArray[Any]:
     """Kernels are compiled for contiguous writeable arrays only; others are copied, a chunk at a time."""
     return np.require(array, requirements=["C", "A", "W"])

@@ -81,11 +81,6 @@ class TreeBoxes:
         """How many people there are in all."""
         return self.factor * math.prod(int(counts.sum()) for counts in self.counts)
 
-    @property
-    def cells(self) -> int:
-        """How many combinations of bins there are."""
-        return math.prod(len(counts) for counts in self.counts)
-
 
 def _summed(model: HasTrees, classes: int, scored: bool) -> tuple[Ensemble, Integers, Integers]:
     """The trees as real numbers that add up to sums that decide, or (``scored``) that make the score; and to which sums
@@ -130,9 +125,7 @@ def _summed(model: HasTrees, classes: int, scored: bool) -> tuple[Ensemble, Inte
     return made, made.output, made.output + 1
 
 
-def tree_boxes(  # noqa: PLR0915 - attribute by attribute
-    model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins, *, scored: bool = True
-) -> TreeBoxes:
+def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins, *, scored: bool = True) -> TreeBoxes:
     """A tree model over boxes of people: its score, or (of three classes or more, not ``scored``) its lead."""
     exactly = sum_slack(model.ensemble, 0, 1) == 0.0
     unit = 2.0**-24 if model.ensemble.adds == "float32" else 2.0**-53
@@ -212,28 +205,22 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
 
 def _sorted_leaves(ensemble: Ensemble, walk: Walk) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
     """The kinds of twins that each tree tells apart, and its leaves by value, with the kinds that come to each."""
-    kinds = []
-    kind = []
-    members = [np.empty(0, np.bool_)]
-    values = [np.empty(0)]
     leaf = ensemble.feature[walk.nodes] < 0
-    ends = np.append(walk.roots, len(walk.nodes))
-    rank, sizes = np.zeros(len(leaf), np.int64), [0]
-    for begin, end in pairwise(ends.tolist()):
+    rank = np.zeros(len(leaf), np.int64)
+    order, members, kind = [np.empty(0, np.int64)], [np.empty((0, 0), np.bool_)], []
+    for begin, end in pairwise(np.append(walk.roots, len(leaf)).tolist()):
         leaves = begin + np.flatnonzero(leaf[begin:end])
-        worth = ensemble.values[walk.nodes[leaves], 0]
-        order = np.argsort(worth, kind="stable")
-        rank[leaves[order]] = np.arange(len(leaves))
-        there, mine = np.unique(walk.members[walk.sets[leaves[order]]], axis=1, return_inverse=True)
-        kinds.append(there.shape[1])
+        leaves = leaves[np.argsort(ensemble.values[walk.nodes[leaves], 0], kind="stable")]
+        rank[leaves] = np.arange(len(leaves))
+        there, mine = np.unique(walk.members[walk.sets[leaves]], axis=1, return_inverse=True)
+        order.append(leaves)
+        members.append(there)
         kind.append(mine.ravel())
-        values.append(worth[order])
-        members.append(there.ravel())
-        sizes.append(len(leaves))
-    counts = np.array(kinds, np.int64)
-    starts = np.cumsum(sizes), np.cumsum([0, *(sizes[1:] * counts)])
+    kinds = np.array([there.shape[1] for there in members[1:]], np.int64)
     kind_of = np.array(kind, np.int64).reshape(-1, walk.members.shape[1])
-    return counts, kind_of, *starts, np.concatenate(members), np.concatenate(values), rank
+    starts = (np.cumsum([some.size for some in parts]) for parts in (order, members))
+    values = ensemble.values[walk.nodes[np.concatenate(order)], 0]
+    return kinds, kind_of, *starts, np.concatenate([some.ravel() for some in members]), values, rank
 
 
 def _cells(

@@ -173,44 +173,40 @@ class Bins:
             self.low = float(low)
             rows = part.encode(low + np.arange(size, dtype=np.float64))
             missing = np.full((1, rows.shape[1]), np.nan)  # a code that is missing
-            self._from_rows(
-                ensemble, part, ensemble.rounded(np.asarray(np.concatenate([rows, missing]), encoding.dtype))
-            )
-        elif isinstance(part, Numeric):
+            self._from_rows(ensemble, part, ensemble.rounded(np.asarray(np.vstack([rows, missing]), encoding.dtype)))
+        elif isinstance(part, Numeric) and self._ranges(ensemble):
             self.low, self.scale = part.shift, part.scale
-            self._from_cuts(ensemble)
+            self.cuts = self._thresholds(ensemble)
+            self._range_tests(ensemble, self.cuts)
         else:
             raise NoPlan
 
+    def _ranges(self, ensemble: Ensemble) -> bool:
+        """Whether all splits compare with a threshold: none goes by a set of categories."""
+        return bool(ensemble.sets[self.nodes].max(initial=-1) < 0)
+
     def _from_rows(self, ensemble: Ensemble, part: Any, rows: Floats) -> None:
         """Codes whose rows no split can tell apart share a bin; rows of one column are in the order of its values."""
-        features = ensemble.feature[self.nodes]
-        places = {int(feature): place for place, feature in enumerate(part.columns)}
-        if rows.shape[1] == 1:
-            cuts = np.unique(self._thresholds(ensemble))
-            gone = np.isnan(rows[:, 0])
-            plain = ensemble.sets[self.nodes].max(initial=-1) < 0
-            if plain:
-                found = np.where(gone, 0, 1 + np.searchsorted(cuts, rows[:, 0], side="left"))
-                self._range_tests(ensemble, cuts)
-                self.table = found.astype(np.int32)
-                return
+        if rows.shape[1] == 1 and self._ranges(ensemble):
+            cuts = self._thresholds(ensemble)
+            found = np.where(np.isnan(rows[:, 0]), 0, 1 + np.searchsorted(cuts, rows[:, 0], side="left"))
+            self.table = found.astype(np.int32)
+            self._range_tests(ensemble, cuts)
+            return
         distinct, inverse = np.unique(np.where(np.isnan(rows), np.inf, rows), axis=0, return_inverse=True)
         values = np.where(np.isposinf(distinct), np.nan, distinct)
-        self.table = inverse.ravel().astype(np.int32)
-        self._set_tests(ensemble, values, np.array([places[int(f)] for f in features]))
-
-    def _from_cuts(self, ensemble: Ensemble) -> None:
-        if ensemble.sets[self.nodes].max(initial=-1) >= 0:
-            raise NoPlan
-        self.cuts = np.unique(self._thresholds(ensemble))
-        self._range_tests(ensemble, self.cuts)
+        self.table, self.size = inverse.ravel().astype(np.int32), len(values)
+        places = {int(feature): place for place, feature in enumerate(part.columns)}
+        first, self.test_of = distinct_splits(ensemble, self.nodes)
+        for node in self.nodes[first]:  # over few distinct rows: every row is tried
+            place = places[int(ensemble.feature[node])]
+            self._add(ensemble.goes_left(np.full(self.size, node), values[:, place]))
 
     def _thresholds(self, ensemble: Ensemble) -> Floats:
         found = ensemble.threshold[self.nodes]
         if (ensemble.missing[self.nodes] == ZERO).any():  # what is read as zero has a bin of its own
             found = np.concatenate([found, [np.nextafter(-ZERO_WIDTH, -np.inf), ZERO_WIDTH]])
-        return found
+        return np.unique(found)
 
     def _range_tests(self, ensemble: Ensemble, cuts: Floats) -> None:
         """Splits that compare: bins 1 to that of the threshold go left, and bin 0 (missing) where the split says so."""
@@ -232,13 +228,6 @@ class Bins:
             left[0], left[zero] = at_start, zero_rule == 2
             self._add(left)
         self.test_of = inverse.ravel()
-
-    def _set_tests(self, ensemble: Ensemble, values: Floats, places: Ints) -> None:
-        """Splits over few distinct rows: every row is tried."""
-        self.size = len(values)
-        first, self.test_of = distinct_splits(ensemble, self.nodes)
-        for node, place in zip(self.nodes[first], places[first], strict=True):
-            self._add(ensemble.goes_left(np.full(self.size, node), values[:, place]))
 
     def _add(self, left: NDArray[np.bool_]) -> None:
         """Add a test that sends a set of bins to the left."""

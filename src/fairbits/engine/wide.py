@@ -52,8 +52,6 @@ class WideLayers:
     """The layers of a plan as matrices."""
 
     def __init__(self, plan: Plan):
-        from fairbits.engine.plan import ActivationCode
-
         program = plan.program
         self.plan = plan
         self.widths = [int(width) for width in program.widths]
@@ -74,8 +72,9 @@ class WideLayers:
             self.weights.append(_broad(program.weights[at : at + inputs * outputs].reshape(inputs, outputs)))
             self.biases.append(program.biases[bias : bias + outputs])
             at, bias = at + inputs * outputs, bias + outputs
-        codes = zip(map(ActivationCode, plan.activations.tolist()), plan.alphas, strict=True)
-        self.activations = [Activation(code.name.lower(), float(alpha)) for code, alpha in codes]
+        self.activations = [
+            Activation(name, float(alpha)) for name, alpha in zip(plan.activations, plan.alphas, strict=True)
+        ]
 
     @cached_property
     def back(self) -> list[Floats]:
@@ -169,9 +168,7 @@ class WideLayers:
                 shape = dos.stop - dos.start, people.stop - people.start, twins.stop - twins.start, -1
                 yield dos, people, twins, margins.reshape(shape), usable
 
-    def gradients(
-        self, codes: NDArray[np.float64], twins: NDArray[np.int64], score: bool
-    ) -> tuple[Floats, Floats, Truth]:
+    def gradients(self, codes: NDArray[np.float64], twins: NDArray[np.int64]) -> tuple[Floats, Floats, Truth]:
         """Derivatives of people, each as one twin: by its codes, by the first pre-activation; and whose are sound.
 
         By the codes of a category it is the mean of one step up and one down, as far as there is room.
@@ -181,7 +178,7 @@ class WideLayers:
         befores = [x + self.twins[twins]]
         for number in range(1, len(self.widths)):
             befores.append(self.layer(befores[-1].copy(), number))
-        slope = self._head_slope(befores[-1], score)
+        slope = self._head_slope(befores[-1])
         for number in range(len(self.widths) - 2, -1, -1):
             slope = product(slope, self.back[number + 1], self.rows)[:, : self.widths[number]]
             slope *= self.activations[number].slope(befores[number])
@@ -193,15 +190,10 @@ class WideLayers:
         result[:, plan.lookup_columns] = (there - here) / np.maximum(up - down, 1)
         return result, slope, usable & np.isfinite(np.hstack([befores[-1], slope, result])).all(axis=1)
 
-    def _head_slope(self, outputs: Floats, score: bool) -> Floats:
-        """The gradient at the margins x: of −log(sum of exp(−x)), or of its sigmoid, the score."""
-        least = outputs.min(axis=1, keepdims=True)
-        powers = np.exp(least - outputs)
-        total = powers.sum(axis=1, keepdims=True)
-        if score and not self.plan.program.linear:  # p (1 − p), in a form that no size of the odds can hurt
-            odds = total * np.exp(-least)
-            total = total * (odds + 1) * (1 / odds + 1)
-        slope: Floats = powers / total
+    def _head_slope(self, outputs: Floats) -> Floats:
+        """The gradient at the margins x, of −log(sum of exp(−x))."""
+        powers = np.exp(outputs.min(axis=1, keepdims=True) - outputs)
+        slope: Floats = powers / powers.sum(axis=1, keepdims=True)
         return slope
 
 

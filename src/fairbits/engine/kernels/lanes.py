@@ -407,7 +407,9 @@ def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any
     return types.void(array, types.intp, lanes, lanes, lanes, lanes), codegen
 
 
-IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID, GELU, GELU_TANH, ELU = range(8)
+#: The activations that kernels know, by number. Only leaky ReLU and ELU read their alpha.
+ACTIVATIONS = ("identity", "relu", "leaky_relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "elu")
+IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID, GELU, GELU_TANH, ELU = range(len(ACTIVATIONS))
 
 # Beyond these e**x leaves the normal float32 numbers; scores there are 0 or 1 to seven digits anyway.
 LOWEST, HIGHEST = -87.0, 88.0
