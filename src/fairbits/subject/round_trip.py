@@ -20,13 +20,11 @@ from fairbits.domain import Codes, Decoder, Encoding, Numeric, RawTable, Schema,
 from fairbits.errors import FairbitsError
 from fairbits.models import (
     BlackBox,
-    Endpoint,
     Loaded,
     Model,
     ModelOptions,
     Network,
     Owner,
-    Repeated,
     TreeModel,
     numbers_in,
     output_kind_of,
@@ -84,8 +82,8 @@ class RoundTrip:
         return f"asked through the schema: equal on {self.equal:,} of {self.rows:,} rows"
 
 
-def round_trip(  # noqa: PLR0911, PLR0912 - each doubt is tried in turn
-    owner: Owner | None,
+def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
+    owner: Owner,
     raw: RawTable | None,
     model: Model,
     encoding: Encoding,
@@ -95,11 +93,6 @@ def round_trip(  # noqa: PLR0911, PLR0912 - each doubt is tried in turn
     classes: tuple[str, ...] | None,
 ) -> RoundTrip | str:
     """Ask about the same real rows both ways; the first one that is answered otherwise, in a sentence."""
-    if isinstance(model.original if isinstance(model, Repeated) else model, Endpoint):
-        return RoundTrip(compared="nothing: a service is asked by its contract alone")
-    if owner is None:
-        unsaid = "the file holds layers or trees and does not say how its owner makes their inputs"
-        return RoundTrip(compared=f"nothing: {unsaid}")
     if raw is None and owner.form not in LIBRARY:
         return RoundTrip(compared="nothing: the table was given as codes")
     chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
@@ -315,7 +308,7 @@ def _one(ask: Callable[[Any], Scores], owner: Owner, frame: Any) -> float | None
 
 
 #: Scores that agree less with the labels than this, both ends of the interval, raise a suspicion.
-_POOR = 0.75
+POOR = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +392,7 @@ def scaling_doubt(
     for how, scale in _SCALES.items():
         if isinstance(model, Network | TreeModel):
             scores = _scaled_inputs(model, encoding, rows, numbers, scale, schema)
-        elif here.high < _POOR and isinstance(model, BlackBox):
+        elif here.high < POOR and isinstance(model, BlackBox):
             scores = _scaled_rows(owner, raw, schema, table, numbers, scale, options, classes)
         else:
             return None

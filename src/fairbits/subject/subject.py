@@ -45,7 +45,7 @@ from fairbits.models import (
 from fairbits.randomness import sampled_rows
 from fairbits.subject.identity import NONE, Identity, Probe, identity_of, origin_of, still_answers
 from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of
-from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip, scaling_doubt, settled_order
+from fairbits.subject.round_trip import LIBRARY, POOR, RoundTrip, round_trip, scaling_doubt, settled_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,13 +132,19 @@ class Subject:
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
         looked_up = self.table.scores is not None
         against = None if looked_up else against_labels(found, self.model, self.schema, named=self.named) or self.doubt
+        notes, agreed = self.notes, found.auc_high if found.r2 is None else found.r2
+        if self.quality is None and not self.round_trip.rows and agreed is not None and agreed < POOR:
+            # Layers alone, trained or not: nobody knows what goes before them, so that a doubt is a note.
+            asked = (self.model, self.encoding, self.schema, self.table, self.options, None)
+            doubt = None if looked_up else scaling_doubt(None, None, *asked)
+            notes = notes if doubt is None else (*notes, f"{doubt.partition('; ')[0]}.")
         if against is None or self.as_is:
-            return replace(self, quality=found)
+            return replace(self, quality=found, notes=notes)
         if not as_is:
             raise ModelError(against)
         said = against.partition("; ")[0].partition(", so ")[0]
         note = f"{said}; it is examined as it is, because that was asked for."
-        return replace(self, quality=found, as_is=True, notes=(*self.notes, note))
+        return replace(self, quality=found, as_is=True, notes=(*notes, note))
 
     def with_protected(self, names: Iterable[str]) -> Subject:
         """The same subject with exactly these attributes protected.
@@ -318,9 +324,7 @@ def make_subject(
     if own_scale(schema, options.output):
         schema = _with_score_range(schema, fitted, table)
     asked = (fitted.model, fitted.encoding, schema, table, options, classes)
-    doubt = scaling_doubt(loaded.owner, raw, *asked)
-    if doubt is not None and loaded.owner is None:  # layers alone, trained or not: nobody knows what goes before them
-        notes, doubt = (*notes, f"{doubt.partition('; ')[0]}."), None
+    doubt = None if loaded.owner is None else scaling_doubt(loaded.owner, raw, *asked)
     notes = (
         *notes,
         *schema.notes,
@@ -357,13 +361,17 @@ def _compared(
     loaded: Loaded, fitted: FittedModel, schema: Schema, table: Table, options: ModelOptions, raw: RawTable | None
 ) -> tuple[FittedModel, RoundTrip]:
     """The model that answers as its owner's does: as it was read, else through its own library; refused otherwise."""
+    if loaded.owner is None:
+        service = "a service is asked by its contract alone"
+        unsaid = "the file holds layers or trees and does not say how its owner makes their inputs"
+        return fitted, RoundTrip(compared=f"nothing: {service if isinstance(fitted.model, Endpoint) else unsaid}")
     found = round_trip(loaded.owner, raw, fitted.model, fitted.encoding, schema, table, options, loaded.classes)
     if isinstance(found, RoundTrip):
         return fitted, found
-    if loaded.owner is None or loaded.owner.library is None:
+    if loaded.owner.library is None:
         mend = "mend the table or the schema, so that both are the same"
-        own = loaded.owner is not None and loaded.owner.form in LIBRARY
-        raise ModelError(f"{found}; {'please report this, it is an error of ours' if own else mend}.")
+        ours = "please report this, it is an error of ours"
+        raise ModelError(f"{found}; {ours if loaded.owner.form in LIBRARY else mend}.")
     other = loaded.owner.library(f"as it is read here, {found.removeprefix('the model ')}.")
     other = replace(other, classes=output_order(schema, other.classes, options))
     return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
