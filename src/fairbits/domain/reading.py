@@ -69,12 +69,6 @@ class TableLimit(NamedTuple):
     rows: int | None
     size: int
 
-    @classmethod
-    def of(cls, max_rows: int | None) -> TableLimit:
-        """For so many rows, or by the memory at hand."""
-        granted = MEMORY_SHARE * available_memory() if max_rows is None else max_rows * BYTES_PER_ROW
-        return cls(max_rows, int(granted) + SMALL_TABLE)
-
     def check(self, name: str, *, rows: int = 0, columns: int = 0, cells: int | None = None, size: int = 0) -> None:
         """Refuse a table that is larger, before it is unpacked: in rows, in columns, or as text and codes."""
         if columns > MAX_COLUMNS:
@@ -136,7 +130,8 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int | None =
         raise TableError(f"the table {str(file)!r} is a folder; name the file in it.")
     if size == 0:
         raise TableError(f"the table {str(file)!r} is empty; it needs a header and at least one row.")
-    limit = TableLimit.of(max_rows)
+    granted = MEMORY_SHARE * available_memory() if max_rows is None else max_rows * BYTES_PER_ROW
+    limit = TableLimit(max_rows, int(granted) + SMALL_TABLE)
     try:
         table = _read_binary(file, limit) if file.suffix.lower() in BINARY else _read_csv(file, delimiter, limit)
         table.validate(full=True)

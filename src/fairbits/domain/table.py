@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -308,18 +309,13 @@ def place_of(number: int, file: Path | None = None) -> str:
     """A row by its number (from 1), with its line where it was read from a text file."""
     if file is None:
         return f"row {number:,}"
-    line = None if file.suffix.lower() in BINARY else _line_of(file, number)
-    return f"row {number:,}" + (f" of {file.name}" if line is None else f", line {line:,} of {file.name}")
-
-
-def _line_of(file: Path, number: int) -> int | None:
-    """The line of a data row: below the header, empty lines passed over as the reader does."""
-    try:
-        with file.open("rb") as lines:
+    line = None
+    if file.suffix.lower() not in BINARY:
+        # Below the header, empty lines passed over as the reader does. A file that was moved since has rows all the same.
+        with suppress(OSError), file.open("rb") as lines:
             filled = (line for line, text in enumerate(lines, 1) if text.strip(b"\r\n"))
-            return next(islice(filled, number, None), None)
-    except OSError:
-        return None  # it was moved since: the number of the row is still right
+            line = next(islice(filled, number, None), None)
+    return f"row {number:,}" + (f" of {file.name}" if line is None else f", line {line:,} of {file.name}")
 
 
 def table_from_arrow(
@@ -356,9 +352,17 @@ def table_from_arrow(
         observed = [
             _likeliest(chances[one.name]) if one.name in chances else _observed(data, one) for one in schema.observed
         ]
+        labels = None
+        if schema.target is not None:
+            target = whole_column(data, schema.target, "target")
+            what = f"target {schema.target!r}"
+            regression = schema.regression
+            labels = (
+                numbers(target, schema.target) if regression else places_of(target, schema.classes, what, "classes")
+            )
         table = Table(
             np.ascontiguousarray(np.column_stack(columns) if columns else np.empty((data.num_rows, 0))),
-            target_of(data, schema),
+            labels,
             file=origin,
             observed=np.column_stack(observed) if observed else None,
             person=None if person is None else _persons(data, person),
@@ -512,16 +516,6 @@ def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lam
         raise TableError(
             f"the table leaves the stated domain in {'; '.join(faults)}; widen the domain or drop the rows."
         )
-
-
-def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
-    """The target as class positions (or numbers, for a regression); None where the schema names no target."""
-    if schema.target is None:
-        return None
-    column = whole_column(data, schema.target, "target")
-    if schema.regression:
-        return numbers(column, schema.target)
-    return places_of(column, schema.classes, f"target {schema.target!r}", "classes")
 
 
 #: Where a larger share of the rows than this repeats others in all unprotected columns, it is noticed.

@@ -210,33 +210,29 @@ class Support:
         self._twins = evaluator.twins
         # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
         self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
-        keys = self._keys(rows[:, self._twins.columns], self._strata(rows))
-        found, counts = np.unique(keys, return_counts=True)
+        found, counts = np.unique(self._keys(rows, [np.full(len(self._twins.columns), np.nan)]), return_counts=True)
         self._known: Keys = found[counts >= least]
         #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
         self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
 
     def twins(self, codes: Codes) -> Truth:
         """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
-        own = codes[:, self._twins.columns]
-        strata = self._strata(codes)
-        every = (self._keys(np.where(np.isnan(one), own, one), strata) for one in self._twins.patterns)
-        return np.stack([np.isin(keys, self._known) for keys in every], axis=1)
+        return np.isin(self._keys(codes, self._twins.patterns), self._known)
 
-    def _strata(self, codes: Codes) -> Keys:
-        """A number for the twins that the rules leave a person: equal where they are, else practically never."""
-        if not self._rules.about_twins:
-            return np.zeros(len(codes), np.int64)
-        lots = np.random.default_rng(0).integers(1, 2**62, self._twins.m, dtype=np.int64)
-        return np.asarray(np.where(self._rules.twins(codes), lots, 0).sum(axis=1))  # which may wrap round
-
-    def _keys(self, values: Codes, strata: Keys) -> Keys:
-        """A number for protected values, (n, protected), by the ranges, within their stratum."""
-        key = np.zeros(len(values), np.int64)
-        for column, own in zip(self._twins.columns, values.T, strict=True):
+    def _keys(self, codes: Codes, patterns: Sequence[Codes]) -> Keys:
+        """A number for the protected values of people as each of some twins, by the ranges, (n, patterns), and for the
+        twins that the rules leave the person: equal where both are, else practically never.
+        """
+        keys = np.zeros((len(codes), len(patterns)), np.int64)
+        for place, column in enumerate(self._twins.columns):
             attribute = self._twins.schema.attributes[column]
-            key = key * (attribute.twin_count + 1) + attribute.twin_place(own) + 1
-        return np.asarray(key ^ strata)
+            for key, pattern in zip(keys.T, patterns, strict=True):  # which are views, one twin at a time
+                own = codes[:, column] if np.isnan(pattern[place]) else pattern[[place]]
+                key[:] = key * (attribute.twin_count + 1) + attribute.twin_place(own) + 1
+        if self._rules.about_twins:
+            lots = np.random.default_rng(0).integers(1, 2**62, self._twins.m, dtype=np.int64)
+            keys ^= np.where(self._rules.twins(codes), lots, 0).sum(axis=1)[:, None]  # which may wrap round
+        return keys
 
 
 def people_headline(
