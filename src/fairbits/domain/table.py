@@ -311,7 +311,7 @@ def place_of(number: int, file: Path | None = None) -> str:
         return f"row {number:,}"
     line = None
     if file.suffix.lower() not in BINARY:
-        # Below the header, empty lines passed over as the reader does. A file that was moved since has rows all the same.
+        # Below the header, empty lines passed over as the reader does; a file that was moved since has its rows anyway
         with suppress(OSError), file.open("rb") as lines:
             filled = (line for line, text in enumerate(lines, 1) if text.strip(b"\r\n"))
             line = next(islice(filled, number, None), None)
@@ -355,11 +355,10 @@ def table_from_arrow(
         labels = None
         if schema.target is not None:
             target = whole_column(data, schema.target, "target")
-            what = f"target {schema.target!r}"
-            regression = schema.regression
-            labels = (
-                numbers(target, schema.target) if regression else places_of(target, schema.classes, what, "classes")
-            )
+            if schema.regression:
+                labels = numbers(target, schema.target)
+            else:
+                labels = places_of(target, schema.classes, f"target {schema.target!r}", "classes")
         table = Table(
             np.ascontiguousarray(np.column_stack(columns) if columns else np.empty((data.num_rows, 0))),
             labels,

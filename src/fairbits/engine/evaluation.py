@@ -82,6 +82,8 @@ class Evaluation:
     @classmethod
     def concatenate(cls, pieces: Sequence[Evaluation]) -> Evaluation:
         """Several batches as one."""
+        if len(pieces) == 1:
+            return pieces[0]
         names = pieces[0]._arrays()
         return cls(**{name: np.concatenate([getattr(p, name) for p in pieces]) for name in names}, m=pieces[0].m)
 

@@ -193,29 +193,12 @@ def widened_schema(schema: Schema, data: pa.Table) -> Schema:
     return replace(schema, attributes=tuple(map(widened, schema.attributes)))
 
 
-def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
-    """The schema with the columns that were left out, for a model that takes them; None where there are none."""
-    if not schema.notes:
-        return None
-    try:
-        found = draft_schema(data, **asked, everything=True)
-    except FairbitsError:  # a column of lists, or numbers that no code can hold: no model takes it from here
-        return None
-    kept = ", ".join(name for name in found.names if name not in schema.names)
-    if not kept:
-        return None
-    return replace(
-        found,
-        notes=(
-            *found.notes,
-            f"kept in the schema, though dates and identifiers tell little about people, because the model does not "
-            f"take people without: {kept}.",
-        ),
-    )
+def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema, ...]:
+    """What else a model may have been trained on, for one that does not take the schema as it is.
 
-
-def numeric_schema(data: pa.Table, *, everything: bool = False, **asked: Any) -> Schema | None:
-    """The schema with texts such as "02139" as numbers, for a model that was trained without their zeros."""
+    The columns that were left out, texts such as "02139" as numbers (it may have been trained without their zeros), or
+    both.
+    """
     import pyarrow as pa
 
     changed, read = data, []
@@ -227,21 +210,25 @@ def numeric_schema(data: pa.Table, *, everything: bool = False, **asked: Any) ->
         if present and all(text.isascii() and text.strip().isdecimal() and len(text) < 16 for text in present):
             changed = changed.set_column(place, name, plain(data[name]).cast(pa.int64()))
             read.append(name)
-    if not read:
-        return None
+    others: list[Schema] = []
+    wider = _drafted(data, **asked, everything=True) if schema.notes else None
+    kept = "" if wider is None else ", ".join(name for name in wider.names if name not in schema.names)
+    if wider is not None and kept:
+        note = "kept in the schema, though dates and identifiers tell little about people, because the model does not"
+        others.append(replace(wider, notes=(*wider.notes, f"{note} take people without: {kept}.")))
+    for everything in (False, True)[: 1 + len(others)] if read else ():
+        numeric = _drafted(changed, **asked, everything=everything)
+        if numeric is not None:
+            note = "texts of digits are taken as numbers, because the model does not take them as texts"
+            others.append(replace(numeric, notes=(*numeric.notes, f"{note}: {', '.join(read)}.")))
+    return tuple(others)
+
+
+def _drafted(data: pa.Table, **asked: Any) -> Schema | None:
     try:
-        found = draft_schema(changed, **asked, everything=everything)
-    except FairbitsError:
+        return draft_schema(data, **asked)
+    except FairbitsError:  # a column of lists, or numbers that no code can hold: no model takes it from here
         return None
-    note = f"texts of digits are taken as numbers, because the model does not take them as texts: {', '.join(read)}."
-    return replace(found, notes=(*found.notes, note))
-
-
-def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema, ...]:
-    """What else a model may have been trained on, for one that does not take the schema as it is."""
-    wider = wider_schema(data, schema, **asked)
-    found = (wider, numeric_schema(data, **asked), wider and numeric_schema(data, **asked, everything=True))
-    return tuple(one for one in found if one is not None)
 
 
 def _without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:

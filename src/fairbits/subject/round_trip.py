@@ -82,7 +82,7 @@ class RoundTrip:
         return f"asked through the schema: equal on {self.equal:,} of {self.rows:,} rows"
 
 
-def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
+def round_trip(
     owner: Owner,
     raw: RawTable | None,
     model: Model,
