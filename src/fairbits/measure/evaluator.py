@@ -68,7 +68,6 @@ from fairbits.models import (
     TwinScores,
     no_model,
     require,
-    wrap_foreign,
 )
 from fairbits.subject import Subject, check_scores
 
@@ -102,7 +101,7 @@ class Evaluator:
         own: bool = True,
         people: float = np.inf,
     ):
-        self.model = model = wrap_foreign(model)
+        self.model = model
         self.schema = schema
         self.encoding = encoding or Encoding.fitting(schema, model.inputs)
         if self.encoding.width != model.inputs:

@@ -38,7 +38,7 @@ from fairbits.subject.infer import infer_schema
 from fairbits.subject.proposals import ProposedRule, proposed_rules
 from fairbits.subject.quality import against_labels, quality_of
 from fairbits.subject.subject import Subject, make_subject
-from fairbits.subject.toml import chances_of, subject_of_toml
+from fairbits.subject.toml import chances_of_section, subject_of_toml
 from fairbits.text import harmless
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def subject_of_table(
     options = options or ModelOptions()
     data = arrow_of(table, max_rows=options.max_rows)
     unseen = None if test is None else arrow_of(test, max_rows=options.max_rows)
-    chances = chances_of(probabilities or {})
+    chances = tuple(chances_of_section(one, section) for one, section in (probabilities or {}).items())
     aside = (person, weight, *(name for one in chances for name in one.columns))
     ignored = (*ignored, *(name for name in aside if name is not None and name not in ignored))
     asked: dict[str, Any] = {

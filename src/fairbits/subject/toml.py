@@ -82,7 +82,7 @@ def attribute_of_section(name: str, fields: Mapping[str, Any]) -> Attribute:
     )
 
 
-def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
+def chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
     """The attribute that a section describes by columns of probabilities; what they leave of 1 is a group too."""
     check_section(fields, ("kind", "protected", "columns", "labels"), f"attribute {name!r}, known as probabilities,")
     columns = fields.get("columns", [])
@@ -95,18 +95,10 @@ def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
     return Chances(name, tuple(columns), (*(text_of(label) for label in labels), REST))
 
 
-def chances_of(described: Mapping[str, Any]) -> tuple[Chances, ...]:
-    """The attributes that are known as probabilities, of sections ``{name: {protected, columns, labels}}``."""
-    sections = {name: section_of(described, name, within="attributes.") for name in described}
-    soft = {name: section for name, section in sections.items() if section.get("protected") == PROBABILITIES}
-    return tuple(_chances_of_section(name, section) for name, section in soft.items())
-
-
 def _ranges(attribute: Attribute, stated: object) -> tuple[tuple[str, float], ...]:
     """Named ranges with the value that stands for each; a plain list names each value by itself."""
     if isinstance(stated, list | tuple):
-        codes = [_code(attribute, value) for value in stated]
-        return tuple((attribute.read(code), code) for code in codes)
+        return tuple((attribute.read(code), code) for code in (_code(attribute, value) for value in stated))
     if not isinstance(stated, Mapping):
         raise SchemaError(
             f"attribute {attribute.name!r} has ranges = {stated!r}; "
@@ -166,9 +158,13 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
     """The schema in an audit file; an Arrow table gives the target's values where the document names none."""
     section, described = section_of(document, "table", _TABLE), section_of(document, "attributes")
     limits = section_of(document, "limits", {"twins": (int, "it must be a whole number, 1 or more.")})
-    chances = chances_of(described)
-    soft = {chance.attribute for chance in chances}
-    read = {name: attribute_of_section(name, fields) for name, fields in described.items() if name not in soft}
+    read, chances = {}, []
+    for name in described:
+        fields = section_of(described, name, within="attributes.")
+        if fields.get("protected") == PROBABILITIES:
+            chances.append(chances_of_section(name, fields))
+        else:
+            read[name] = attribute_of_section(name, fields)
     watched = {name for name in read if described[name].get("protected") == OBSERVED}
     if "score" in section:  # nobody knows what a model that is not there takes
         watched |= {name for name, attribute in read.items() if attribute.protected}
@@ -201,7 +197,7 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
             *(attribute for name, attribute in read.items() if name in watched),
             *(chance.likely_group for chance in chances),
         ),
-        chances=chances,
+        chances=tuple(chances),
         justified=tuple(lists["justified"]),
     )
 
