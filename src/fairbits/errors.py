@@ -118,14 +118,12 @@ class MissingDependencyError(UsageError):
     """An optional package is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str):
-        wanted = _packages(extra) or package
-        super().__init__(f"{purpose} needs {package!r}, which is not installed: pip install {wanted}.")
-
-
-def _packages(extra: str) -> str:
-    """What an extra asks for, as pip takes it: that works beside a checkout and beside a wheel."""
-    wanted = [one.partition(";") for one in requires("fairbits") or ()]
-    return " ".join(shlex.quote(name.strip()) for name, _, marker in wanted if f"'{extra}'" in marker.replace('"', "'"))
+        # What the extra asks for, as pip takes it: that works beside a checkout and beside a wheel.
+        asked = [one.partition(";") for one in requires("fairbits") or ()]
+        found = [shlex.quote(name.strip()) for name, _, why in asked if f"'{extra}'" in why.replace('"', "'")]
+        super().__init__(
+            f"{purpose} needs {package!r}, which is not installed: pip install {' '.join(found) or package}."
+        )
 
 
 @contextmanager

@@ -78,11 +78,9 @@ class _Twins:
 
     def scores(self, estimator: Any, rows: Any) -> Doubles:
         """What the estimator says about every twin of everybody, (n, m, outputs)."""
-        parts = [
-            outputs(estimator, twins).reshape(piece.stop - piece.start, self.m, -1)
-            for piece, twins in self.pieces(rows)
-        ]
-        return np.concatenate(parts)
+        return np.concatenate(
+            [outputs(estimator, twins).reshape(some.stop - some.start, self.m, -1) for some, twins in self.pieces(rows)]
+        )
 
 
 def _native(rows: Any) -> Any:

@@ -512,14 +512,12 @@ def _named_cuts(ranges: tuple[tuple[str, float], ...]) -> tuple[float, ...]:
     ends = [_RANGE.fullmatch(name.strip()) for name, _ in ranges]
     spans = [(float(e[1]), float(e[2] or e[1])) for e in ends if e is not None]
     fits = len(spans) == len(ranges) and any(low < high for low, high in spans)
-    if not fits or any(not low <= code <= high for (low, high), (_, code) in zip(spans, ranges, strict=True)):
-        return ()
-    if any(high > low for (_, high), (low, _) in pairwise(spans)):
-        return ()
-    return tuple(low for low, _ in spans[1:])
+    fits = fits and all(low <= code <= high for (low, high), (_, code) in zip(spans, ranges, strict=True))
+    fits = fits and all(high <= low for (_, high), (low, _) in pairwise(spans))
+    return tuple(low for low, _ in spans[1:]) if fits else ()
 
 
 def _default_cuts(ranges: tuple[tuple[str, float], ...]) -> tuple[float, ...]:
     """By the names, or half-way between the values, where the middle itself belongs to the lower one."""
-    codes = [code for _, code in ranges]
-    return _named_cuts(ranges) or tuple(float(np.nextafter((low + high) / 2, high)) for low, high in pairwise(codes))
+    between = pairwise(code for _, code in ranges)
+    return _named_cuts(ranges) or tuple(float(np.nextafter((low + high) / 2, high)) for low, high in between)

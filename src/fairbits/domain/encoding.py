@@ -72,19 +72,16 @@ class Lookup:
 
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
         """Encode codes as rows of the table."""
-        return self.table[self._rows(codes)]
+        return self.table[table_rows(codes, self.low, len(self.table))]
 
     def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:
         """Change of the output per step of code, to first order: the mean of one step up and one step down."""
         effect = np.asarray(gradient @ self.table.T, dtype=np.float64)
-        rows = self._rows(codes)
+        rows = table_rows(codes, self.low, len(self.table))
         up = np.minimum(rows + 1, len(self.table) - 1)
         down = np.maximum(rows - 1, 0)
         people = np.arange(len(rows))
         return np.asarray((effect[people, up] - effect[people, down]) / np.maximum(up - down, 1), dtype=np.float64)
-
-    def _rows(self, codes: Codes) -> npt.NDArray[np.int64]:
-        return table_rows(codes, self.low, len(self.table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,10 +344,9 @@ class Encoding:
         codes
             People at whom they were taken, (n, attributes).
         """
-        columns = [
-            part.pull_back(gradients[:, part.columns], codes[:, attribute]) for attribute, part in enumerate(self.parts)
-        ]
-        return np.column_stack(columns)
+        return np.column_stack(
+            [part.pull_back(gradients[:, part.columns], codes[:, i]) for i, part in enumerate(self.parts)]
+        )
 
     def first_layer(self, weights: npt.NDArray[np.floating], bias: npt.NDArray[np.floating]) -> FirstLayer:
         """The first layer as a function of codes: slopes and tables, one for each attribute.

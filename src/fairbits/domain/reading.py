@@ -59,8 +59,7 @@ class GrantOptions(TypedDict, total=False):
 
 def granted_in(options: Mapping[str, Any]) -> GrantOptions:
     """The grants to files from outside among other options."""
-    known = GrantOptions.__annotations__
-    return cast(GrantOptions, {name: value for name, value in options.items() if name in known})
+    return cast(GrantOptions, {name: options[name] for name in GrantOptions.__annotations__ if name in options})
 
 
 class TableLimit(NamedTuple):
@@ -228,8 +227,7 @@ def _scan_csv(file: Path, delimiter: str, limit: TableLimit) -> bool:
             size += len(piece)
             lines += piece.count(b"\n")
             marks += piece.count(mark)
-            rows = max(lines - 1, 0)
-            limit.check(str(file), rows=rows, columns=first + 1, cells=lines + marks, size=size)
+            limit.check(str(file), rows=max(lines - 1, 0), columns=first + 1, cells=lines + marks, size=size)
     return zeros
 
 
@@ -275,8 +273,7 @@ def _try_out(file: Path, limit: TableLimit) -> None:
 
 def first_reading(given: tuple[str, int | None], _notify: sandbox.Notify) -> None:
     """Read a table in the child process, so that a crash of the reader stays there."""
-    path, max_rows = given
-    read_arrow(path, max_rows=max_rows)
+    read_arrow(given[0], max_rows=given[1])
 
 
 def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
@@ -291,8 +288,7 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
     # Only an empty cell is missing: "NA" is a country code and "None" a fine label.
     missing: dict[str, Any] = {"null_values": [""], "strings_can_be_null": True}
     table = csv.read_csv(file, parse_options=parsing, convert_options=csv.ConvertOptions(**missing))
-    header = table.column_names[0]
-    other = next((mark for mark in _SEPARATORS if mark in header), None)
+    other = next((mark for mark in _SEPARATORS if mark in table.column_names[0]), None)
     if table.num_columns == 1 and other is not None:
         raise TableError(
             f"the table {str(file)!r} has a single column, whose name seems to be separated by "
@@ -303,9 +299,8 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
     whole = [field.name for field in table.schema if zeros and pa.types.is_integer(field.type)]
     if whole:
         # Columns such as "02139" are the text that they are: as numbers they would lose their zeros.
-        kinds = dict.fromkeys(whole, pa.string())
-        wanted = csv.ConvertOptions(**missing, include_columns=whole, column_types=kinds)
-        texts = csv.read_csv(file, parse_options=parsing, convert_options=wanted)
+        wanted = {"include_columns": whole, "column_types": dict.fromkeys(whole, pa.string())}
+        texts = csv.read_csv(file, parse_options=parsing, convert_options=csv.ConvertOptions(**missing, **wanted))
         for name in whole:
             if pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
                 table = table.set_column(table.column_names.index(name), name, texts[name])
@@ -346,8 +341,8 @@ def _read_texts(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
             continue
         emptied = pc.if_else(pc.is_in(column, value_set=gone), pa.scalar(None, pa.string()), column)
         whole = all("." not in text and "e" not in text.lower() for text in present)
-        trimmed = pc.utf8_trim_whitespace(emptied)
-        table = table.set_column(place, name, trimmed.cast(pa.int64() if whole else pa.float64()))
+        values = pc.utf8_trim_whitespace(emptied).cast(pa.int64() if whole else pa.float64())
+        table = table.set_column(place, name, values)
     return table
 
 
@@ -400,9 +395,9 @@ def _of_pandas(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(named, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        mixed = [name for name in named.columns if named[name].dtype == object]
-        texts = {name: named[name].where(named[name].isna(), named[name].astype(str)) for name in mixed}
-        return pa.Table.from_pandas(named.assign(**texts), preserve_index=False)
+        for name in [name for name in named.columns if named[name].dtype == object]:
+            named[name] = named[name].where(named[name].isna(), named[name].astype(str))
+        return pa.Table.from_pandas(named, preserve_index=False)
 
 
 #: What stands between the name of an attribute and its value in the name of a column: job_Sales, job=Sales.
@@ -438,8 +433,7 @@ def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[A
             if _lacks_one(rows) if dropped else bool((rows.sum(axis=0) == 1).all()):
                 labels = tuple(column[len(prefix) :] for column in columns)
                 extra = ((DROPPED,), ("",)) if dropped else ((), ())
-                spread = Category(name=name, labels=(*extra[0], *labels), columns=(*extra[1], *columns))
-                found.append(spread)
+                found.append(Category(name=name, labels=(*extra[0], *labels), columns=(*extra[1], *columns)))
                 taken.update(columns)
     return sorted(found, key=lambda group: data.column_names.index(group.own_columns[0]))
 

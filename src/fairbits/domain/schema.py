@@ -203,8 +203,9 @@ class Schema:
     rule: DecisionRule = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        listed = ("attributes", "observed", "justified", "classes")
-        settled: dict[str, Any] = {name: tuple(getattr(self, name)) for name in listed}
+        settled: dict[str, Any] = {
+            name: tuple(getattr(self, name)) for name in ("attributes", "observed", "justified", "classes")
+        }
         settled["names"] = tuple(one.name for one in settled["attributes"])
         guarded = tuple(i for i, one in enumerate(settled["attributes"]) if one.protected)
         settled |= {"protected_columns": guarded, "protected": tuple(settled["names"][i] for i in guarded)}
@@ -228,9 +229,8 @@ class Schema:
         if self.justified:
             self.check_justified(self.justified)
         for name in ("rules", "plausible"):
-            texts = [rule.text if isinstance(rule, Rule) else rule for rule in getattr(self, name)]
-            parsed = (Rule.of(text, self.attributes, own=name == "plausible") for text in texts)
-            vars(self)[name] = tuple(parsed)
+            texts = (rule.text if isinstance(rule, Rule) else rule for rule in getattr(self, name))
+            vars(self)[name] = tuple(Rule.of(text, self.attributes, own=name == "plausible") for text in texts)
 
     def __repr__(self) -> str:
         shown = ", ".join([*self.names[:6], *(["…"] if len(self) > 6 else [])])

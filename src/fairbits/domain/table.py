@@ -44,8 +44,7 @@ def numpy_of(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
         return np.unpackbits(packed, bitorder="little")[array.offset : array.offset + len(array)].astype(np.bool_)
     if array.null_count:
         array = array.cast(pa.float64(), safe=False).fill_null(np.nan)
-    values: npt.NDArray[Any] = np.from_dlpack(array).copy()
-    return values
+    return np.asarray(np.from_dlpack(array).copy())
 
 
 def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
@@ -406,10 +405,8 @@ def _chances(data: pa.Table, about: Chances) -> Codes:
 
 def _likeliest(chances: Codes) -> Codes:
     """The group of probability one half or more; NaN where there is none."""
-    found = np.full(len(chances), np.nan)
-    sure = np.nan_to_num(chances).max(axis=1) >= 0.5
-    found[sure] = chances[sure].argmax(axis=1)
-    return found
+    known = np.nan_to_num(chances)
+    return np.where(known.max(axis=1) >= 0.5, known.argmax(axis=1), np.nan)
 
 
 def _observed(data: pa.Table, attribute: Attribute) -> Codes:

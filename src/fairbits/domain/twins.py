@@ -13,7 +13,6 @@ is the combination of protected values that they really have.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
@@ -89,8 +88,7 @@ class Twins:
     @property
     def axes(self) -> tuple[tuple[str, ...], ...]:
         """The values along each protected attribute, in words; where people may have one of their own, it is last."""
-        attributes = [self.schema.attributes[i] for i in self.columns]
-        named = zip(attributes, self._domains, self._open, strict=True)
+        named = zip((self.schema.attributes[i] for i in self.columns), self._domains, self._open, strict=True)
         return tuple((*(a.read_twin(code) for code in d), *([f"own {a.name}"] if own else [])) for a, d, own in named)
 
     @cached_property
@@ -230,11 +228,6 @@ class Limit:
     count: int | None = None
     of: int | None = None
     values: str | None = None
-
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Limit:
-        """Undo ``document``; the sentence is made anew."""
-        return cls(**{**{name: document[name] for name in cls.__slots__}, "figures": tuple(document["figures"])})
 
     @property
     def text(self) -> str:

@@ -80,8 +80,8 @@ def class_masses(members: Members, weights: npt.NDArray[np.float64]) -> npt.NDAr
     """The share of each class, (n, largest k)."""
     n, m = members.shape
     classes = int(members.max()) + 1
-    flat = members + classes * np.arange(n)[:, None]
-    shares = np.bincount(flat.ravel(), weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
+    flat = (members + classes * np.arange(n)[:, None]).ravel()
+    shares = np.bincount(flat, weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
     return shares.reshape(n, classes).astype(np.float64)
 
 
@@ -208,9 +208,7 @@ def qid(
     """
     table = checked_scores(scores)
     shares = checked_weights(weights, table.shape[1])
-    known = check_partition(partition)
-    tolerance = check_epsilon(epsilon)
-    sweep = known == "constrained"
+    sweep, tolerance = check_partition(partition) == "constrained", check_epsilon(epsilon)
     members = constrained(table, tolerance, shares) if sweep else grid(table, tolerance, bounded=bounded)
     k = members.max(axis=1) + 1
     masses = class_masses(members, shares)

@@ -163,8 +163,8 @@ class Evaluator:
     @cached_property
     def by_rules(self) -> Evaluator:
         """The same about the people and twins that schema and rules allow, whoever the table has beside them."""
-        real = self.validity.any and self.validity.rows is not None
-        return self._alike() if real or self.twins.most > self.twins.m else self
+        alike = self.twins.most == self.twins.m and (not self.validity.any or self.validity.rows is None)
+        return self if alike else self._alike()
 
     def _alike(self, model: Model | None = None, *, own: bool = False) -> Evaluator:
         return Evaluator(
@@ -232,8 +232,7 @@ class Evaluator:
         else:
             found = np.empty((len(codes), self.twins.m), dtype=np.float32)
             for rows, inputs in twin_inputs(self.encoding, codes, self.twins):
-                asked = np.reshape(self.model.scores(inputs), (-1, self.twins.m))
-                found[rows] = self._checked(asked, rows.start)
+                found[rows] = self._checked(np.reshape(self.model.scores(inputs), (-1, self.twins.m)), rows.start)
         return found if self.twins.most == self.twins.m else self._with_own(codes, found, self.row_scores)
 
     def _with_own(self, codes: Codes, found: npt.NDArray[Any], ask: Callable[[Codes], Any]) -> npt.NDArray[Any]:
@@ -372,8 +371,8 @@ class Evaluator:
     def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
         """Outputs of every layer for one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
+        rows = self.encoding.encode(self.twins.as_twins(codes, twins))
         with one_core():  # matrices of a few dozen columns: more threads would only wait for each other
-            rows = self.encoding.encode(self.twins.as_twins(codes, twins))
             return self.model.activations(rows)  # type: ignore[attr-defined]
 
     def layer_gradients(
@@ -475,8 +474,8 @@ class Evaluator:
 
     def figures_of_classes(self, table: npt.NDArray[np.float32], valid: Truth | None = None) -> Evaluation:
         """Figures of people whose twins' probabilities of all classes are known and compared as vectors."""
-        favourable = self.schema.favourable_index
-        return vectors(table, valid, epsilon=self.epsilon, favourable=favourable, threads=self.threads)
+        own = self.schema.favourable_index
+        return vectors(table, valid, epsilon=self.epsilon, favourable=own, threads=self.threads)
 
     def asks_alike(self, other: Evaluator) -> bool:
         """Whether another evaluator asks its model about the same twins, encoded in the same way."""
@@ -543,8 +542,9 @@ def evaluator_of(
     if shared is not None and key in shared:
         return shared[key][0]
     asked, schema, encoding, rows = parts
-    options: dict[str, Any] = {"epsilon": epsilon, "partition": partition, "threads": threads, "people": people}
-    found = Evaluator(asked, schema, encoding, rows=rows, **options)
+    found = Evaluator(
+        asked, schema, encoding, epsilon=epsilon, partition=partition, threads=threads, rows=rows, people=people
+    )
     if shared is not None:
         shared[key] = found, parts  # which stay alive, so that no other object gets their ids
     return found

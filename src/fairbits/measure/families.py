@@ -149,8 +149,7 @@ def study_words(
     decider = model.decider
     system = decider.chat.system if isinstance(decider, Chat) else ""
     notes = decider.notes() if isinstance(decider, Chat) else ()
-    prompt = model.text_of(people[0], 0)
-    return WordStudy(prompt, system, tuple(found), epsilon or DEFAULT_EPSILON, notes)
+    return WordStudy(model.text_of(people[0], 0), system, tuple(found), epsilon or DEFAULT_EPSILON, notes)
 
 
 def _people(subject: Subject) -> Codes:
@@ -169,10 +168,9 @@ def _family(model: TextModel, wording: Wording, people: Codes, epsilon: float, r
     again = model.realised(wording, few, words, again=1)
     neutral = scores[len(words)] if len(lists) > len(words) else None
     scores = scores[: len(words)]
-    first = [one[: len(few)] for one in scores]
     own, own_first, own_again = (
         [_by_word(one, count) for one, count in zip(some, wording.unshared, strict=True)]
-        for some in (scores, first, again)
+        for some in (scores, [one[: len(few)] for one in scores], again)
     )
     found = word_bits(own, rng, again=(own_first, own_again), neutral=neutral, epsilon=epsilon)
     twins = np.stack([one.mean(axis=1) for one in scores], axis=1)

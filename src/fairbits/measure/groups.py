@@ -7,7 +7,7 @@ with a reason, is marked. The law sets no threshold; four fifths is a rule of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations, pairwise
@@ -118,8 +118,7 @@ def grouping_of(attribute: Attribute, codes: npt.NDArray[np.floating]) -> Groupi
 
 def intersections(groupings: Sequence[Grouping]) -> list[tuple[Grouping, ...]]:
     """All pairs of attributes, and all attributes at once."""
-    pairs = list(combinations(groupings, 2))
-    return pairs + ([tuple(groupings)] if len(groupings) > 2 else [])
+    return [*combinations(groupings, 2), *([tuple(groupings)] if len(groupings) > 2 else [])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -414,18 +413,16 @@ def documents_of(tables: Sequence[GroupTable]) -> list[dict[str, Any]]:
             "unknown": table.unknown,
             "median_score": table.median,
             "small_groups": list(table.small),
-            "groups": [_row_document(one) for one in table.groups],
+            "groups": [dict(_figures_of(one)) for one in table.groups],
         }
         for table in tables
     ]
 
 
-def _row_document(row: GroupRow) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _figures_of(row: GroupRow) -> Iterator[tuple[str, Any]]:
     for name in GroupRow.__slots__:
         value = getattr(row, name)
-        found |= Estimate.named(name, value) if isinstance(value, Estimate) else {name: value}
-    return found
+        yield from Estimate.named(name, value).items() if isinstance(value, Estimate) else ((name, value),)
 
 
 FOUR_FIFTHS = 0.8
@@ -456,16 +453,15 @@ def filing_of(
 def _filed(table: GroupTable) -> dict[str, Any]:
     """One table, by one attribute or an intersection: of each category its people, rate and impact ratio."""
     decides = any(one.selection_rate is not None for one in table.groups)
-    kind = "selection" if decides else "scoring"
+    kind, name = ("selection", "impact_ratio") if decides else ("scoring", "scoring_ratio")
     rows = []
     for one in table.groups:
         if one.missing:
             continue  # counted apart, as unknown
         rate = getattr(one, f"{kind}_rate")
-        name = "impact_ratio" if decides else "scoring_ratio"
         ends = {f"impact_ratio{end}": getattr(one, f"{name}{end}") for end in ("", "_low", "_high")}
         marks = {"fewer than 30 people: no ratio": one.small, "under 2 % of the data": one.under_two_percent}
         row = {"category": one.group, "people": one.people, "rate": None if rate is None else rate.value}
         rows.append({**row, **ends, "mark": "; ".join(mark for mark, told in marks.items() if told)})
-    whole = {"attribute": table.attribute, "people": table.people, "unknown": table.unknown}
-    return {**whole, "kind": f"{kind} rate", "rows": rows}
+    counts = {"people": table.people, "unknown": table.unknown}
+    return {"attribute": table.attribute, **counts, "kind": f"{kind} rate", "rows": rows}

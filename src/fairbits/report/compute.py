@@ -433,7 +433,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         noise=Noise.read(document.get("noise")),
         harms=tuple(Harm(**harm) for harm in document["harms"]["values"]),
         harmed_people=document["harms"]["people"],
-        limits=tuple(Limit.read(one) for one in figures.get("limits", ())),
+        limits=tuple(record_from_json(Limit, one) for one in figures.get("limits", ())),
         tail=record_from_json(Tail, figures["tail"]) if figures.get("tail") else None,
     )
 

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Numeric, Schema, Table, Twins, Unseen
 from fairbits.errors import OptionError
 from fairbits.models import (
+    Endpoint,
     ForeignModel,
     Loaded,
     Model,
@@ -385,8 +386,12 @@ def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) ->
 
 
 def still_answers(probe: Probe, model: Model, encoding: Encoding, schema: Schema, table: Table) -> bool:
-    """Whether the model still gives the answers of a probe, tried on a few of them."""
-    if probe.varies or not probe.scores:
+    """Whether the model still gives the answers of a probe, tried on a few of them.
+
+    A network cannot change, and a service is slow to ask.
+    """
+    inner = model.original if isinstance(model, Repeated) else model
+    if probe.varies or not probe.scores or isinstance(inner, Network | Endpoint):
         return True
     chosen = _evenly(len(probe.scores), AGAIN)
     now = Probe.of(model.scores(encoding.encode(probed_people(schema, table)[chosen])))

@@ -182,10 +182,8 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
         return ""
     if _are_days(present):
         return "dates"
-    if values.null_count == 0 and len(values) >= MIN_ROWS:
-        counted = numbers(present, "rows")
-        if (np.diff(counted) == 1).all():
-            return "identifiers: it counts the rows"
+    if values.null_count == 0 and len(values) >= MIN_ROWS and (np.diff(numbers(present, "rows")) == 1).all():
+        return "identifiers: it counts the rows"
     named = _IDENTIFIER.search(name) is not None or _INNER_ID.search(name) is not None
     own = named and different == len(values) >= MIN_ROWS
     return "identifiers: every row has its own number" if own else ""

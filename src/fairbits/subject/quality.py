@@ -270,8 +270,7 @@ def midranks(values: Floats, weight: npt.NDArray[np.float64] | None = None) -> n
     """The place of each value among all, from 1; equal values share the mean of their places. A weight is as many."""
     member = np.unique(np.asarray(values), return_inverse=True)[1].reshape(-1)
     counts = np.bincount(member, weight)
-    found: npt.NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[member]
-    return found
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[member])
 
 
 def rank_correlation(one: Floats, other: Floats, weight: npt.NDArray[np.float64] | None = None) -> float | None:

@@ -127,8 +127,7 @@ def round_trip(
         rows, theirs = _digits_as_text(owner, through, schema, chosen, digits, ask, rows, theirs)
         apart = ~_same(ours, theirs, allowed)
     if apart.any():
-        again = ask(rows)
-        noise = np.abs(again.astype(np.float64) - theirs)
+        noise = np.abs(ask(rows).astype(np.float64) - theirs)
         if (noise > 0).any():  # its answers vary: two ways may lie as far apart as two answers
             allowed = np.maximum(allowed, noise.max())
             apart = ~_same(ours, theirs, allowed)

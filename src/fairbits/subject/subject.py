@@ -43,7 +43,7 @@ from fairbits.models import (
     with_model_classes,
 )
 from fairbits.randomness import sampled_rows
-from fairbits.subject.identity import NONE, Identity, Probe, identity_of, origin_of, still_answers
+from fairbits.subject.identity import NONE, Identity, identity_of, origin_of, still_answers
 from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of
 from fairbits.subject.round_trip import LIBRARY, POOR, RoundTrip, round_trip, scaling_doubt, settled_order
 
@@ -193,8 +193,7 @@ class Subject:
         test = None if self.test is None else self.test.rows(rule.holds(self.test.codes))
         table, test = self.table.rows(inside), test if test is not None and len(test) else None
         quality = quality_of(self.model, self.encoding, schema, table, test=test)
-        note = f"only people with {where} are looked at: {len(table):,} of {len(inside):,} rows."
-        notes = (*self.notes, note)
+        notes = (*self.notes, f"only people with {where} are looked at: {len(table):,} of {len(inside):,} rows.")
         return replace(self, schema=schema, table=table, test=test, quality=quality, notes=notes, where=where)
 
     def with_repeats(self, repeats: int | None) -> Subject:
@@ -253,8 +252,9 @@ class Subject:
 
         An object in memory may have been trained again since it was last asked: a few answers are compared each time.
         """
-        if self._identity is not None and self._unchanged(self._identity.probe):
-            return self._identity
+        known = self._identity
+        if known is not None and still_answers(known.probe, self.model, self.encoding, self.schema, self.table):
+            return known
         found = identity_of(
             self.model,
             self.encoding,
@@ -267,13 +267,6 @@ class Subject:
         )
         object.__setattr__(self, "_identity", found)
         return found
-
-    def _unchanged(self, probe: Probe) -> bool:
-        """Whether the model is still the one that was probed; a network cannot change, and a service is slow to ask."""
-        inner = self.model.original if isinstance(self.model, Repeated) else self.model
-        if isinstance(inner, Network | Endpoint):
-            return True
-        return still_answers(probe, self.model, self.encoding, self.schema, self.table)
 
 
 def make_subject(

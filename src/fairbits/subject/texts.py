@@ -67,7 +67,11 @@ def subject_of_texts(
 ) -> Subject:
     """The subject of a decider about texts; ``text`` is what [text] says."""
     options = options or ModelOptions()
-    _check(text)
+    check_section(text, _TEXT_KEYS, "[text]")
+    if ("template" in text) == ("column" in text):
+        raise SchemaError("[text] needs a template, or the name of a column of texts, and not both.")
+    if text.get("realisations", 1) < 1:
+        raise SchemaError(f"[text] realisations is {text['realisations']}; give 1 or more, e.g. 8.")
     file = Path(table) if isinstance(table, str | Path) else None
     data = arrow_of(table, max_rows=options.max_rows)
     families = _families(text, folder)
@@ -99,14 +103,6 @@ def subject_of_texts(
         source=source,
         original=decider if isinstance(decider, str | Path) else made,
     )
-
-
-def _check(text: Mapping[str, Any]) -> None:
-    check_section(text, _TEXT_KEYS, "[text]")
-    if ("template" in text) == ("column" in text):
-        raise SchemaError("[text] needs a template, or the name of a column of texts, and not both.")
-    if text.get("realisations", 1) < 1:
-        raise SchemaError(f"[text] realisations is {text['realisations']}; give 1 or more, e.g. 8.")
 
 
 def _families(text: Mapping[str, Any], folder: Path) -> dict[str, tuple[str | None, dict[str, CueFamily]]]:
@@ -212,13 +208,12 @@ def _of_template(
         given = table_from_arrow(data, Schema(inferred, **decided), file=file, split=split)
     else:
         given = Table(np.empty((1, 0)))
-    codes = given.codes
     return (
         schema,
         crossed(given, [len(one) for one in protected.values()], file),
         wordings,
         (
-            f"the table does not say {', '.join(protected)}: each of its {len(codes):,} rows stands once for every "
+            f"the table does not say {', '.join(protected)}: each of its {len(given):,} rows stands once for every "
             f"combination, in the words of {next(iter(families))!r} ({', '.join(one.name for one in first.values())}).",
         ),
     )
