@@ -10,8 +10,7 @@ import pytest
 
 from fairbits import Audit, Budget
 from fairbits.audit import AuditRun, diff_models, draft_subject, find_subjects
-from fairbits.audit.audit import SubjectOrigin
-from fairbits.audit.comparison import command_of
+from fairbits.audit.audit import SubjectOrigin, command_of
 from fairbits.errors import OptionError
 from fairbits.options import AuditOptions, DebugOptions, DiffOptions
 from fairbits.search import Settings

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from fairbits import Budget, load_subject
-from fairbits.audit.searches import check, compare, settings_again
+from fairbits.audit import AuditRun
+from fairbits.audit.run import compare, settings_again
 from fairbits.cli.app import app
 from fairbits.report.sections.paperwork import commands
 from fairbits.scale import ExecutorOptions
@@ -149,4 +150,4 @@ def test_a_run_that_has_not_ended_can_be_checked(tmp_path: Path) -> None:
     run = Run.open(tmp_path / "run")
     assert (run.status, run.summary) == ("failed", None)
     assert settings_again(run)[0].budget.ends == (run.tasks[0].evaluations,)
-    assert check(run).equal
+    assert AuditRun.open(run.folder).check().equal

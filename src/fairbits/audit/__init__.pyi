@@ -1,5 +1,5 @@
 from .audit import Audit as Audit
-from .comparison import diff_models as diff_models
+from .audit import diff_models as diff_models
 from .draft import check_draft as check_draft
 from .draft import check_ignored as check_ignored
 from .draft import draft_subject as draft_subject
@@ -12,12 +12,11 @@ from .pipeline import audit_subject as audit_subject
 from .plan import AuditPlan as AuditPlan
 from .plan import plan_audit as plan_audit
 from .run import AuditRun as AuditRun
+from .run import RunComparison as RunComparison
 from .run import open_run as open_run
+from .run import repair as repair
 from .scores_only import ScoresAudit as ScoresAudit
 from .scores_only import audit_scores as audit_scores
 from .scores_only import is_scores_audit as is_scores_audit
 from .scores_only import read_scores_record as read_scores_record
 from .scores_only import report_scores as report_scores
-from .searches import RunComparison as RunComparison
-from .searches import check as check
-from .searches import repair as repair

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -13,12 +14,13 @@ from fairbits import audit as audits
 from fairbits import certify as certificates
 from fairbits import debug as causes
 from fairbits import diff as differences
-from fairbits import engine, paper, scale, store
+from fairbits import engine, paper, report, scale, store
 from fairbits import measure as measures
 from fairbits import proxies as proxy
 from fairbits import repair as repairs
 from fairbits import search as searches
 from fairbits import subject as subjects
+from fairbits.audit.scores_only import write_study
 from fairbits.data import load_subject
 from fairbits.domain import (
     Encoding,
@@ -40,12 +42,14 @@ from fairbits.options import (
     CertifyOptions,
     CompareOptions,
     DiffOptions,
+    LoadingOptions,
     MeasureOptions,
     PlanOptions,
     ProxiesOptions,
     SearchOptions,
     argument_of,
     arguments_of,
+    flag_words,
     read_options,
     seconds_of,
     takes,
@@ -197,7 +201,8 @@ class Audit:
         OptionError
             If there is no run, it was made otherwise, or does not say where its model is.
         """
-        kept = _record(folder)
+        of_scores = audits.is_scores_audit(folder)
+        kept = audits.read_scores_record(Path(folder)) if of_scores else store.Run.open(folder).manifest
         names = None if protected is None else _names(protected)
         source = kept.get("source") if subject is None else subject
         if source is None:
@@ -206,7 +211,14 @@ class Audit:
                 f"hand over its model and table, as subject=."
             )
         loaded = source if isinstance(source, Subject) else load_subject(source, **grants)
-        _check_same_run(kept, loaded, names, where, repeats)
+        asked = {
+            "subject": loaded.name,
+            "where": where,
+            "protected": None if names is None else list(names),
+            "repeats": repeats,
+        }
+        said = {one: asked[one] for one in asked if asked[one] is not None and one in ("subject", "where", *kept)}
+        store.check_same({one: kept.get(one) for one in said}, said)
         audit = cls.of(
             loaded,
             protected=names or kept.get("protected"),
@@ -495,8 +507,8 @@ class Audit:
             threads=asked.threads,
             people=len(subject.table),
         )
-        rng = np.random.default_rng(asked.seed)
         noise = measures.noise_of(subject, evaluator)
+        rng = np.random.default_rng(asked.seed)
         return measures.measure_table(evaluator, subject.table, rng, noise=noise, progress=progress)
 
     def words(self, *, epsilon: float | None = None, seed: int = 0) -> measures.WordStudy:
@@ -583,8 +595,6 @@ class Audit:
         SchemaError
             Where nothing is protected, or a justified attribute is protected or not there.
         """
-        from fairbits.audit.pipeline import write_study
-
         found = proxy.study_subject(
             self.subject, **arguments_of(read_options(ProxiesOptions, options)), progress=progress
         )
@@ -849,10 +859,33 @@ class Audit:
         CapabilityError
             If a named strategy needs what the model lacks.
         """
-        from fairbits.audit.comparison import compare_strategies
-
         asked = read_options(CompareOptions, options)
-        return compare_strategies(self.subject, asked, strategies, origin=self._origin, out=out, progress=progress)
+        timed = not isinstance(asked.budget, searches.Budget)
+        contest = paper.Contest(
+            budget=searches.Budget(seconds=seconds_of(asked.budget)) if timed else asked.budget,
+            repeats=asked.repeats,
+            seed=asked.seed,
+            epsilon=asked.epsilon,
+            partition=asked.partition,
+            threads=asked.threads,
+        )
+        place = store.new_folder(self.subject.name, "compare") if out is None else Path(out)
+        found = paper.compare(
+            self.subject,
+            contest,
+            strategies,
+            folder=place,
+            executor_options=asked.executor,
+            progress=progress,
+            **self._origin.grants,
+        )
+        named = () if strategies is None else ("--strategies", ",".join(strategies))
+        # A budget that is not one of time has no command.
+        command = command_of("paper compare", (self._origin.name if timed else None, *named), asked, self._origin)
+        document = found.as_dict()
+        store.write_json(place / paper.DOCUMENT, document)
+        report.write_contest(document, place / paper.PAGE, command=command)
+        return replace(found, folder=place, command=command)
 
     @takes(DiffOptions)
     def diff(self, other: Any, *, html: str | Path | None = None, **options: Any) -> differences.ModelDiff:
@@ -875,8 +908,6 @@ class Audit:
         ModelDiff
             ``document()`` is what ``fairbits diff --json`` prints, ``command`` what makes it again.
         """
-        from fairbits.audit.comparison import check_page, diff_sides
-
         check_page(html)
         grants = granted_in(options)
         asked = read_options(DiffOptions, {name: value for name, value in options.items() if name not in grants})
@@ -899,33 +930,75 @@ class Audit:
         return audit
 
 
+def command_of(command: str, places: Sequence[str | None], options: Any, origin: SubjectOrigin) -> str:
+    """The command line that does something again, as one would type it; nothing where a place has no name.
+
+    Examples
+    --------
+    >>> loans = SubjectOrigin(name="my loan.toml", grants={"trust": True})
+    >>> command_of("paper compare", ("my loan.toml", "--strategies", "climb"), CompareOptions(seed=3), loans)
+    "fairbits paper compare 'my loan.toml' --strategies climb --seed 3 --trust"
+    """
+    if any(place is None for place in places):
+        return ""
+    words = [*command.split(), *map(str, places), *flag_words(options)]
+    words += ["--protected", ",".join(origin.protected)] if origin.protected else []
+    return shlex.join(["fairbits", *words, *flag_words(LoadingOptions(**origin.grants))])
+
+
+def diff_models(
+    a: str | Path,
+    b: str | Path,
+    options: DiffOptions | None = None,
+    *,
+    subject: str | Path | None = None,
+    protected: Iterable[str] | None = None,
+    html: str | Path | None = None,
+    **grants: Unpack[GrantOptions],
+) -> differences.ModelDiff:
+    """What changes for the same people from one model to another: runs, subjects or models."""
+    check_page(html)
+    sides = differences.sides_of(a, b, subject=subject, **grants)
+    names = None if protected is None else _names(protected)
+    before, after = (one if names is None else one.with_protected(names) for one in sides)
+    places = (str(a), str(b), *(() if subject is None else ("--subject", str(subject))))
+    origin = SubjectOrigin(protected=names, grants=grants)
+    return diff_sides((before, after), places, origin, options or DiffOptions(), html=html)
+
+
+def diff_sides(
+    sides: tuple[Subject, Subject],
+    places: Sequence[str | None],
+    origin: SubjectOrigin,
+    options: DiffOptions,
+    *,
+    html: str | Path | None = None,
+) -> differences.ModelDiff:
+    """Compare two subjects, and write the page where one is wanted."""
+    found = differences.diff_subjects(
+        *sides,
+        command=command_of("diff", places, options, origin),
+        epsilon=options.epsilon,
+        partition=options.partition,
+        seed=options.seed,
+        threads=options.threads,
+        top=options.top,
+        people=options.people,
+    )
+    if html is not None:
+        differences.write_diff(found, Path(html))
+    return found
+
+
+def check_page(html: str | Path | None) -> None:
+    """Refuse a page that could not be written, before anything is computed."""
+    if html is not None and not Path(html).parent.is_dir():
+        raise OptionError(f"the folder {str(Path(html).parent)!r} does not exist; make it, or choose another --html.")
+
+
 def _names(names: Iterable[str]) -> tuple[str, ...]:
     """Names of attributes; one name alone is no sequence of letters."""
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _record(folder: str | Path) -> Mapping[str, Any]:
-    """What a run, or the audit of a table of scores, was made with."""
-
-    return (
-        audits.read_scores_record(Path(folder)) if audits.is_scores_audit(folder) else store.Run.open(folder).manifest
-    )
-
-
-def _check_same_run(
-    kept: Mapping[str, Any],
-    subject: Subject,
-    protected: tuple[str, ...] | None,
-    where: str | None,
-    repeats: int | None,
-) -> None:
-    """Refuse to go on with another subject, or with other people as twins."""
-
-    names = None if protected is None else list(protected)
-    asked = {"subject": subject.name, "where": where, "protected": names, "repeats": repeats}
-    known = ("subject", "where", *kept)
-    said = {name: value for name, value in asked.items() if value is not None and name in known}
-    store.check_same({name: kept.get(name) for name in said}, said)
 
 
 def _table_of(table: Any, schema: Schema, max_rows: int | None) -> tuple[Table, RawTable | None]:

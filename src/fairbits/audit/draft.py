@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
+
+import pyarrow as pa
 
 from fairbits.domain import Attribute, GrantOptions, one_hot_groups, read_arrow
 from fairbits.errors import OptionError, choose_from
 from fairbits.models import ModelOptions
 from fairbits.subject import Draft, draft_schema, other_schemas, write_draft
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Combinations of protected values at most.
 MAX_TWINS = 1000

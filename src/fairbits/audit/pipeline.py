@@ -20,8 +20,8 @@ import numpy as np
 from fairbits import certify as certificates
 from fairbits import debug, domain, engine, language, models, proxies, report, scale, store
 from fairbits.audit.plan import timed
-from fairbits.audit.run import AuditRun
-from fairbits.audit.scores_only import PROXIES
+from fairbits.audit.run import AuditRun, repair
+from fairbits.audit.scores_only import PROXIES, write_study
 from fairbits.blocks import Paragraph
 from fairbits.errors import OptionError, UsageError
 from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators, study_words, text_model
@@ -228,11 +228,6 @@ def is_current(run: store.Run, name: str) -> bool:
     """Whether a stage's file is there and was made from the cases that are there now, by their content."""
     path = run.folder / name
     return path.is_file() and store.read_json(path).get("content") == run.content()
-
-
-def write_study(study: proxies.ProxyStudy, folder: Path, subject: Subject) -> None:
-    """Write proxies.json."""
-    store.write_json(folder / PROXIES, {**study.document(), "made_with": subject.identity.document()})
 
 
 def keep_study(folder: Path, subject: Subject, options: AuditOptions) -> bool:
@@ -483,8 +478,8 @@ class Pipeline:
 
     def _words(self, run: store.Run) -> None:
         """The families of cues, with their nulls."""
-        options, say = self.options, self.clock.until("words", inf)
-        study = study_words(self.subject, epsilon=options.epsilon, seed=options.seed, progress=say)
+        say = self.clock.until("words", inf)
+        study = study_words(self.subject, epsilon=self.options.epsilon, seed=self.options.seed, progress=say)
         document = {"study": store.record_to_json(study), "made_with": self.subject.identity.document()}
         store.write_json(run.folder / "words.json", document)
 
@@ -506,8 +501,6 @@ class Pipeline:
         )
 
     def _repair(self, run: store.Run) -> None:
-        from fairbits.audit.searches import repair
-
         options, shares = self.options, self.shares
         asked = RepairOptions(
             attack_budget=Budget(seconds=shares.attack),

@@ -1,5 +1,7 @@
 """A run of an audit with the subject that it is about: what follows a search is asked of the run itself.
 
+Other searches that this needs: a fresh one that attacks a repair, and the run made again to be compared.
+
 Cases go to files, too: CSV that no spreadsheet runs, Parquet, JSON; there whole or not at all.
 """
 
@@ -7,21 +9,22 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Self, Unpack
+from typing import IO, Any, Self, Unpack, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
-from fairbits import audit, scale, store
 from fairbits import certify as certificates
 from fairbits import debug as causes
+from fairbits import models, scale, store
 from fairbits import repair as repairs
 from fairbits import report as reports
 from fairbits import search as searches
@@ -139,7 +142,7 @@ class AuditRun(Run):
         workers: int | None = None,
         progress: Callable[[searches.Tally, float], None] | None = None,
         stop: Callable[[], bool] | None = None,
-    ) -> audit.RunComparison:
+    ) -> RunComparison:
         """Make the run again in a temporary folder, and compare what both found.
 
         Parameters
@@ -158,11 +161,23 @@ class AuditRun(Run):
         RunComparison
             Whether both found the same, and what differs.
         """
-
-        chosen = ExecutorOptions(workers=workers, threads=threads)
-        return audit.check(
-            self, subject=self._given, executor_options=chosen, watch=progress, stop=stop, **self._grants
-        )
+        settings, tasks = settings_again(self)
+        if settings.budget.ends is not None and not any(settings.budget.ends):
+            raise OptionError(
+                f"the run in {str(self.folder)!r} ended before anybody was asked; there is nothing to compare."
+            )
+        with tempfile.TemporaryDirectory(prefix="fairbits-check-") as place:
+            again = scale.search(
+                self.subject,
+                settings,
+                Path(place) / "again",
+                executor_options=ExecutorOptions(workers=workers, threads=threads),
+                shards=tasks,
+                watch=progress,
+                stop=stop,
+                **self._grants,
+            )
+            return compare(self, again)
 
     @takes(DebugOptions)
     def debug(self, *, progress: Callable[[str], None] | None = None, **options: Any) -> causes.DebugResult:
@@ -233,7 +248,7 @@ class AuditRun(Run):
             If there is no such repair, or none is within the accuracy budget.
         """
 
-        return audit.repair(self, read_options(RepairOptions, options), subject=self.subject, watch=progress)
+        return repair(self, read_options(RepairOptions, options), subject=self.subject, watch=progress)
 
     @takes(CertifyOptions)
     def certify(
@@ -310,6 +325,142 @@ def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Un
         What files from outside may do, as for :func:`~fairbits.load_subject`.
     """
     return AuditRun.open(folder, subject=subject, **grants)
+
+
+#: Added to the run's own seed, so that the attack starts from other people.
+OTHER_SEED = 1_000_003
+_FIGURES = """
+    SELECT count(*) AS cases, count(*) FILTER (flips) AS id_cases, coalesce(avg(k), 1) AS k_mean,
+           coalesce(max(k), 1) AS k_max, coalesce(avg(q_inf), 0) AS q_inf_mean FROM cases
+"""
+
+
+_COUNTS = """
+    SELECT count(*) AS cases, count(*) FILTER (flips) AS id_cases, coalesce(max(k), 0) AS k_max,
+           coalesce(sum(k), 0)::BIGINT AS k_sum, coalesce(max(evaluation), 0) AS last_evaluation FROM cases
+"""
+
+
+def repair(
+    run: Run, options: RepairOptions, *, subject: Subject, watch: Callable[[str], None] | None = None
+) -> repairs.RepairResult:
+    """Repair the model of a run; with an ``attack_budget``, a fresh search attacks it before and after.
+
+    The attack after the repair asks about as many people as the one before it.
+    """
+    budget = _attack_budget(options.attack_budget)
+    how = options.executor
+    return repairs.repair_run(
+        run,
+        subject=subject,
+        attack=None if budget is None else attacker(run, subject, budget, seed=options.seed, executor_options=how),
+        max_accuracy_loss=options.max_accuracy_loss,
+        guarantee=options.guarantee,
+        choose=options.choose,
+        retrain=options.retrain,
+        quick=options.quick,
+        proposals=options.proposals,
+        trials=options.trials,
+        write_all=options.write_all,
+        seed=options.seed,
+        threads=options.threads,
+        watch=watch,
+    )
+
+
+def _attack_budget(budget: Any) -> searches.Budget | None:
+    """Seconds with a unit, people without one, nothing for 0."""
+    if not isinstance(budget, str):
+        return cast(searches.Budget | None, budget)
+    plain = budget.strip()
+    if plain.isascii() and plain.isdigit():
+        return searches.Budget(evaluations=int(plain)) if int(plain) else None
+    return searches.Budget(seconds=seconds_of(plain))
+
+
+def attacker(
+    run: Run,
+    subject: Subject,
+    budget: searches.Budget,
+    *,
+    seed: int = 0,
+    executor_options: scale.ExecutorOptions,
+) -> repairs.Attack:
+    """A search like the run's, from another seed, against any model."""
+    manifest = run.manifest
+    strategy = manifest["strategy"] if manifest["strategy"] in searches.STRATEGIES else searches.DEFAULT
+    settings = searches.Settings(
+        budget=budget,
+        strategy=strategy,
+        options=manifest["options"] if strategy == manifest["strategy"] else {},
+        seed=manifest["seed"] + OTHER_SEED + seed,
+        epsilon=manifest["epsilon"],
+        partition=manifest["partition"],
+        within=manifest.get("within"),
+        min_plausibility=manifest.get("min_plausibility"),
+        measure=manifest.get("measure", "q_inf"),
+        threads=executor_options.threads,
+    )
+
+    def attack(network: models.Model, *, evaluations: int | None = None) -> repairs.Attacked:
+        # Whoever was asked about in the first attack, so many are asked about in the second, however long it takes.
+        terms = settings if not evaluations else replace(settings, budget=searches.Budget(evaluations=evaluations))
+        if searches.STRATEGIES[terms.strategy].needs_gradients and not isinstance(network, models.HasGradients):
+            terms = replace(terms, strategy=searches.DEFAULT, options={})  # scores only: a search that needs no more
+        with tempfile.TemporaryDirectory() as folder:
+            # Counted, it is one task as the timed one is: the command on the page then finds the same people.
+            alone = terms.budget.evaluations is not None and not executor_options.elsewhere
+            about = replace(subject, model=network)
+            place = Path(folder) / "attack"
+            found = scale.search(about, terms, place, executor_options=executor_options, shards=1 if alone else None)
+            figures = found.query(_FIGURES).to_pylist()[0]
+            asked = int((found.summary or {}).get("evaluations", 0))
+        rate = None if subject.schema.regression else figures["id_cases"] / max(figures["cases"], 1)
+        return repairs.Attacked(seed=settings.seed, evaluations=asked, id_rate=rate, **figures)
+
+    return attack
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Whether a run came out the same again."""
+
+    equal: bool
+    before: str
+    after: str
+    differences: tuple[str, ...] = ()
+
+
+def settings_again(run: Run) -> tuple[searches.Settings, int | None]:
+    """Settings that make a run again: no clock, but where it ended each task."""
+    limits = searches.kept_budget(run.manifest)
+    ends = [record.evaluations for record in run.tasks.values()]
+    if run.summary is not None:
+        ends = run.summary.get("ends") or run.manifest["budget"].get("ends")
+    counted = any(getattr(limits, name) is not None for name in ("evaluations", "cases", "queries"))
+    endless = not counted and ends is None
+    budget = replace(limits, ends=None if ends is None else tuple(ends), seconds=1e9 if endless else None)
+    shards = run.manifest["shards"] if counted or budget == searches.Budget(seconds=1e9) else None
+    return searches.Settings(budget=budget, **searches.kept_settings(run.manifest, {})), shards
+
+
+def compare(run: Run, again: Run) -> RunComparison:
+    """Compare two runs by their content."""
+    before, after = run.content(anew=True), again.content(anew=True)
+    written = (run.summary or {}).get("content")
+    differences = []
+    if written is not None and written.split(":")[0] == before.split(":")[0] and written != before:
+        differences.append(f"the cases in {str(run.folder)!r} are not those that its search wrote down ({written})")
+    if before != after:
+        one, other = (found.query(_COUNTS).to_pylist()[0] for found in (run, again))
+        different = [f"{name} {one[name]:,}, now {other[name]:,}" for name in one if one[name] != other[name]]
+        differences += different or ["the figures of some cases, though not how many there are"]
+        differences += [
+            f"{name} {run.versions[name]}, now {again.versions[name]}"
+            for name in run.versions
+            if run.versions[name] != again.versions.get(name)
+        ]
+    return RunComparison(not differences, before, after, tuple(differences))
 
 
 #: Text that starts so is run as a formula by spreadsheets.

@@ -96,6 +96,11 @@ def report_scores(
     return report.write_scores_report(document, subject, out or folder, record=record, forms=forms, run=folder)
 
 
+def write_study(study: proxies.ProxyStudy, folder: Path, subject: Subject) -> None:
+    """Write proxies.json."""
+    write_json(folder / PROXIES, {**study.document(), "made_with": subject.identity.document()})
+
+
 def _going_on(folder: Path, subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The record of the audit that goes on: figures keep its settings, papers may be added."""
     record = read_scores_record(folder)

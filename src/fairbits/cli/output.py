@@ -11,13 +11,11 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 from fairbits import store
+from fairbits.blocks import Block, Page
 from fairbits.text import REPLACEMENT, harmless_lines, json_text
-
-if TYPE_CHECKING:
-    from fairbits.blocks import Block, Page
 
 #: What rich writes to a terminal: colours, and the moves of a line that is drawn again. No titles, links, clipboard.
 _OWN = re.compile("\x1b\\[(?:[0-9;]*m|\\?25[hl]|[0-9;]*[ABCDGHJK])|\r")

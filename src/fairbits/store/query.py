@@ -20,7 +20,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -28,10 +28,6 @@ import pyarrow as pa
 from fairbits.errors import OptionError, choose_from
 from fairbits.store.files import is_local
 from fairbits.store.parts import FIGURES, WORDS, Layout, Part, sql_name, sql_text
-
-if TYPE_CHECKING:
-    from pyarrow.dataset import Dataset
-
 
 VIEW = "cases"
 _UNKNOWN_COLUMN = re.compile(r'column "(.+?)" not found', re.IGNORECASE)
@@ -418,7 +414,7 @@ class Questions:
         return label
 
 
-def elsewhere(parts: Sequence[Part], layout: Layout) -> Dataset:
+def elsewhere(parts: Sequence[Part], layout: Layout) -> pa.dataset.Dataset:
     """Parts on a remote store as an Arrow dataset."""
     from pyarrow.dataset import dataset
     from pyarrow.fs import FSSpecHandler, PyFileSystem

@@ -6,7 +6,7 @@ Where the bits come from: attributes, layers and neurons or trees and splits, da
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairbits.blocks import (
     Bar,
@@ -32,16 +32,14 @@ from fairbits.blocks import (
     table_of,
     whole_percent,
 )
+from fairbits.debug import Attribution, DebugResult, NeuronEffect, Vote
 from fairbits.measure import Noise, symbol_of
+from fairbits.report.record import Near, ReportData
 from fairbits.report.sections.paperwork import file_blocks, regulations_fold, reproduction_blocks
 from fairbits.report.sections.people import case_card, who_blocks
 from fairbits.report.sections.treatment import near_table
+from fairbits.store import Run
 from fairbits.text import number, percent, signed
-
-if TYPE_CHECKING:
-    from fairbits.debug import Attribution, DebugResult, NeuronEffect, Vote
-    from fairbits.report.record import Near, ReportData
-    from fairbits.store import Run
 
 #: Sets of attributes, trees, splits and neurons in tables; the run's files have all of them.
 MAX_SETS, MAX_TREES, MAX_SPLITS, MAX_NEURONS = 12, 10, 10, 12

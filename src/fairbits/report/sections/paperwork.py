@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairbits.blocks import (
     Block,
@@ -32,6 +32,7 @@ from fairbits.blocks import (
     share,
     shown,
 )
+from fairbits.debug import DebugResult
 from fairbits.options import (
     CertifyOptions,
     DebugOptions,
@@ -41,14 +42,10 @@ from fairbits.options import (
     SubjectOptions,
     flag_words,
 )
+from fairbits.repair import RepairResult
 from fairbits.report.manifest import MANIFEST, SIGNATURE
+from fairbits.report.record import ReportData
 from fairbits.text import joined, number, shortened
-
-if TYPE_CHECKING:
-    from fairbits.debug import DebugResult
-    from fairbits.repair import RepairResult
-    from fairbits.report.record import ReportData
-
 
 DOI = "10.1109/ICSE48619.2023.00136"
 CITATION = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairbits.blocks import (
     Block,
@@ -28,10 +28,8 @@ from fairbits.blocks import (
     table_of,
 )
 from fairbits.measure import symbol_of
+from fairbits.repair import Figures, RepairCandidate, RepairResult
 from fairbits.text import number, percent, signed
-
-if TYPE_CHECKING:
-    from fairbits.repair import Figures, RepairCandidate, RepairResult
 
 #: Repairs and groups of people in tables; repairs.parquet and repair.json have all of them. Neurons of one repair.
 MAX_REPAIRS, MAX_GROUPS, MAX_NEURONS = 40, 12, 4

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairbits.blocks import (
     Block,
@@ -34,20 +34,16 @@ from fairbits.blocks import (
     shown,
     table_of,
 )
+from fairbits.certify import Certificate, Statement
 from fairbits.errors import OptionError
 from fairbits.report.manifest import hash_file
-from fairbits.report.record import DecisionSource
+from fairbits.report.record import DecisionSource, Measured, ReportData
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.treatment import lowest_ratios
 from fairbits.shape import reading
 from fairbits.store import read_json
-from fairbits.subject import Quality
+from fairbits.subject import Quality, Subject
 from fairbits.text import joined, number, percent, shortened
-
-if TYPE_CHECKING:
-    from fairbits.certify import Certificate, Statement
-    from fairbits.report.record import Measured, ReportData
-    from fairbits.subject import Subject
 
 GATE = "gate.json"
 #: Checks and people on the page; all are in gate.json.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairbits.blocks import (
     Block,
@@ -25,10 +24,8 @@ from fairbits.language import marked
 from fairbits.measure import FamilyBits, WordStudy
 from fairbits.shape import reading
 from fairbits.store import read_json, record_from_json
+from fairbits.subject import Subject
 from fairbits.text import number
-
-if TYPE_CHECKING:
-    from fairbits.subject import Subject
 
 NAME = "words.json"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairbits.blocks import (
     Block,
@@ -30,15 +30,13 @@ from fairbits.blocks import (
     share,
     shown,
 )
+from fairbits.measure import Tail
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
+from fairbits.report.record import About, Measured, Near, ReportData
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
 from fairbits.text import number, percent, shortened, signed
-
-if TYPE_CHECKING:
-    from fairbits.measure import Tail
-    from fairbits.report.record import About, Measured, Near, ReportData
 
 NAME = "proxies.json"
 BLIND = "the model never gets the protected attributes, or gives them no weight"
