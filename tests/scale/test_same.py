@@ -42,7 +42,7 @@ def test_threads_do_not_matter_either(alone: Run, tmp_path) -> None:
 def test_nobody_is_shown_twice(alone: Run) -> None:
     people = np.concatenate(list(alone.codes()))
     assert len(np.unique(people, axis=0)) == len(people) == len(alone) == alone.summary["cases"]
-    written = sum(part.rows for part in alone._parts)
+    written = sum(part.rows for part in alone.parts_found)
     assert written > len(alone)  # shards did find the same people
     numbers = cases_of(alone)["evaluation"].to_numpy()
     assert (np.diff(numbers) > 0).all()

@@ -9,13 +9,14 @@ from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
+from fairbits.cli.console import Console
 from fairbits.text import harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-    from rich.text import Text
 
-    from fairbits.cli.console import Console
     from fairbits.search import Tally
 
 PATIENCE = 1.0
@@ -46,8 +47,6 @@ def _bar(title: str) -> Progress:
     """Made when it is needed: its library takes a tenth of a second to bring in."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from fairbits.cli.console import Console
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     bar.add_task(title)
@@ -57,8 +56,6 @@ def _bar(title: str) -> Progress:
 @contextmanager
 def working(*, shown: bool) -> Iterator[Callable[[str | Text], None] | None]:
     """One line on stderr that says what is being done; only on a terminal."""
-    from fairbits.cli.console import Console
-
     console = Console(stderr=True)
     if not shown or not console.is_terminal:
         yield None
@@ -74,8 +71,6 @@ READ = 0.1
 @contextmanager
 def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], None] | None]:
     """One line on stderr: which run is going on, and how long the rest will take; only on a terminal."""
-    from rich.text import Text
-
     last, spent = time.monotonic(), list[float]()
     with working(shown=shown) as say:
 
@@ -107,8 +102,6 @@ def live(*, shown: bool) -> Iterator[Callable[[Tally, float], None] | None]:
 
 
 def _line(tally: Tally, seconds: float) -> Text:
-    from rich.text import Text
-
     speed = tally.cases / seconds if seconds > 0 else 0.0
     text = Text(f"{tally.cases:,} cases · {tally.id_cases:,} ID · {speed:,.0f}/s · largest k ")
     left = "" if tally.left is None else f" · {tally.left:,.0f} s left"
@@ -122,8 +115,6 @@ _STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report
 @contextmanager
 def stages(*, shown: bool, scores_only: bool = False) -> Iterator[Callable[[str, str, str], None] | None]:
     """Show the stages on stderr with their times; line by line where stderr is no terminal."""
-    from fairbits.cli.console import Console
-
     console = Console(stderr=True, highlight=False)
     if not shown:
         yield None

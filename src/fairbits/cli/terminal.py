@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import inf
 
 import click
@@ -167,9 +167,8 @@ def _drawn(block: b.Block, *, everything: bool) -> Iterator[RenderableType]:  # 
             for item in block.items:
                 yield Padding(Text("• ").append_text(inline(item)), (0, 0, 0, 2))
         case b.Columns():
-            for part in block.parts:
-                for inner in part:
-                    yield from _drawn(inner, everything=everything)
+            for inner in chain.from_iterable(block.parts):
+                yield from _drawn(inner, everything=everything)
         case b.Fold():
             if everything or block.open:
                 yield _title((b.plain(block.title), *_kind(block.kind)))
@@ -182,10 +181,8 @@ def _drawn(block: b.Block, *, everything: bool) -> Iterator[RenderableType]:  # 
             return
 
 
-def _title(text: tuple[b.Inline, ...]) -> _Title:
-    made = _Title("\n")
-    made.append_text(inline(text))
-    return made
+def _title(text: tuple[b.Inline, ...]) -> Text:
+    return _Title("\n").append_text(inline(text))
 
 
 def _kind(kind: str) -> tuple[b.Inline, ...]:

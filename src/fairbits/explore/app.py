@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 
 try:
+    import h11
+    import uvicorn
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.datastructures import Headers, QueryParams
@@ -43,9 +45,9 @@ try:
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError:
-    raise MissingDependencyError("starlette", "explore", "the explorer") from None
-
+    raise MissingDependencyError("starlette or uvicorn", "explore", "the explorer") from None
 
 #: Bytes of a question; a person with a thousand attributes and all neurons held stays far below.
 MAX_BYTES = 256 * 1024
@@ -154,11 +156,9 @@ def guarded_answer(guard: Guard, document: Any) -> dict[str, Any]:
         return {"scores": guard.people_scores(codes).tolist(), "proof": guard.proof}
     # Asked once: decisions are those of the scores beside them, also where a model varies.
     table = guard.people_class_scores(codes)
-    decided = schema.rule.most_likely(table)
-    found: dict[str, Any] = {"scores": table[:, schema.favourable_index].tolist()}
     classes = class_values(guard.subject)  # with the types of the owner's own labels
-    found["decisions"] = [classes[int(index)] for index in decided]
-    return {**found, "proof": guard.proof}
+    decisions = [classes[int(index)] for index in schema.rule.most_likely(table)]
+    return {"scores": table[:, schema.favourable_index].tolist(), "decisions": decisions, "proof": guard.proof}
 
 
 def _codes(schema: Schema, person: dict[str, str]) -> Codes:
@@ -229,14 +229,6 @@ async def _sentence(_request: Request, error: Exception) -> Response:
 _HANDLERS: Any = {FairbitsError: _sentence, HTTPException: _sentence}
 
 
-try:
-    import h11
-    import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-except ImportError:
-    raise MissingDependencyError("uvicorn", "explore", "the explorer") from None
-
-
 HOST = "127.0.0.1"
 MAX_PORT = 65_535
 #: Connections at a time; a browser opens six.
@@ -265,20 +257,21 @@ def hosts_of(listening: socket.socket) -> tuple[str, str]:
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:
-    config = uvicorn.Config(
-        app,
-        http=Connection,
-        limit_concurrency=MAX_CONNECTIONS,
-        use_colors=False,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        proxy_headers=False,
-        ws="none",
-        timeout_graceful_shutdown=1,
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=Connection,
+            limit_concurrency=MAX_CONNECTIONS,
+            use_colors=False,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            timeout_graceful_shutdown=1,
+        )
     )
-    return uvicorn.Server(config)
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:

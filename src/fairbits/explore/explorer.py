@@ -74,10 +74,6 @@ def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
     }
 
 
-def attributes_of(schema: Schema) -> list[dict[str, Any]]:
-    return [_field(schema.attributes[column]) for column in schema.person_columns]
-
-
 def _field(attribute: Attribute) -> dict[str, Any]:
     field: dict[str, Any] = {"name": shortened(attribute.name, NAME), "kind": attribute.kind}
     if attribute.labels or attribute.allowed:
@@ -105,16 +101,6 @@ def figures_of(person: Portrait, evaluator: Evaluator) -> dict[str, Any]:
         "scores": [None if np.isnan(score) else round(score, _DIGITS) for score in scores.tolist()],
         "classes": list(person.classes),
     }
-
-
-def spread_of(evaluator: Evaluator, codes: Codes, layer: int) -> list[list[float]]:
-    """The smallest and the largest output of each neuron of a layer over the twins of one person."""
-    valid = evaluator.valid_twins(codes)
-    twins = evaluator.twins.as_twins(np.repeat(codes, evaluator.m, axis=0), np.arange(evaluator.m))
-    inputs = evaluator.encoding.encode(twins if valid is None else twins[valid[0]])
-    model: Any = evaluator.model
-    outputs = np.asarray(model.activations(inputs)[layer - 1], dtype=float)[:, :MAX_NEURONS]
-    return np.round(np.stack([outputs.min(axis=0), outputs.max(axis=0)]), _DIGITS).tolist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +309,9 @@ class Explorer:
         self.switches = Switches.of(self.subject)
         self._worst_rows: list[int] = [] if kept is None else kept["worst_rows"]
         self._nearest = NearestRow(self.schema, self.subject.table.codes)
-        self._judged = _sample(self.subject)
+        # Rows enough to judge accuracy on, the same ones every time.
+        judged = sampled_rows(len(self.subject.table), JUDGED, np.random.default_rng(0))
+        self._judged = replace(self.subject, table=self.subject.table.rows(judged))
         self._lock = threading.Lock()
         self._ready = lru_cache(READY)(self._made_ready)
 
@@ -371,7 +359,7 @@ class Explorer:
         acd = {one.neuron: one.acd for one in known if one.acd is not None}
         return {
             **setting_of(self.subject, self.evaluator),
-            "attributes": attributes_of(self.schema),
+            "attributes": [_field(self.schema.attributes[column]) for column in self.schema.person_columns],
             "people": self.everybody(),
             "rows": len(self.subject.table),
             "layers": self.switches.document(found.suspect if found else None, acd),
@@ -392,8 +380,9 @@ class Explorer:
             before = None
             if dos or asked.guard:
                 whole = figures_of(portrait_of(plain.evaluator, asked.codes), plain.evaluator)
-                before = {name: whole[name] for name in ("k", "bits", "low", "high", "flips")}
-                before["accuracy"] = plain.accuracy
+                before = {one: whole[one] for one in ("k", "bits", "low", "high", "flips")} | {
+                    "accuracy": plain.accuracy
+                }
             return {
                 **figures_of(portrait_of(held.evaluator, asked.codes), held.evaluator),
                 "accuracy": held.accuracy,
@@ -422,18 +411,23 @@ class Explorer:
         if not self.evaluator.validity.any or self.evaluator.validity.people(codes)[0]:
             return []
         protected = set(self.schema.protected_columns)
-        broken = [
-            shortened(rule.text, 120)
+        return [
+            f"This person cannot exist under the rule {shortened(rule.text, 120)}; no search would look at them."
             for rule in self.schema.rules
             if not protected.intersection(rule.columns) and not rule.holds(codes)[0]
         ]
-        return [f"This person cannot exist under the rule {text}; no search would look at them." for text in broken]
 
     def _spread(self, evaluator: Evaluator, codes: Codes, layer: int | None) -> list[list[float]] | None:
+        """The smallest and the largest output of each neuron of a layer over the twins of one person."""
         if layer is None or not self.switches.values:
             return None
         self.switches.layer(layer)
-        return spread_of(evaluator, codes, layer)
+        valid = evaluator.valid_twins(codes)
+        twins = evaluator.twins.as_twins(np.repeat(codes, evaluator.m, axis=0), np.arange(evaluator.m))
+        inputs = evaluator.encoding.encode(twins if valid is None else twins[valid[0]])
+        model: Any = evaluator.model
+        outputs = np.asarray(model.activations(inputs)[layer - 1], dtype=float)[:, :MAX_NEURONS]
+        return np.round(np.stack([outputs.min(axis=0), outputs.max(axis=0)]), _DIGITS).tolist()
 
 
 def _quality(model: Any, subject: Subject) -> float | None:
@@ -442,9 +436,3 @@ def _quality(model: Any, subject: Subject) -> float | None:
     if not subject.schema.regression or labels is None:
         return accuracy_of(model, subject)
     return variance_explained(model.scores(subject.encoding.encode(subject.table.codes)), labels)
-
-
-def _sample(subject: Subject) -> Subject:
-    """The subject with rows enough to judge accuracy on, the same ones every time."""
-    chosen = sampled_rows(len(subject.table), JUDGED, np.random.default_rng(0))
-    return replace(subject, table=subject.table.rows(chosen)) if len(chosen) < len(subject.table) else subject

@@ -51,9 +51,8 @@ def script(answers: str) -> str:
 
 def served_page(token: str) -> str:
     """The page that asks the explorer which serves it."""
-    head = f'<link rel="stylesheet" href="/explore.css?token={token}">\n'
-    head += f'<script src="/explore.js?token={token}" defer></script>'
-    return _page(head, "", _SERVED)
+    look = f'<link rel="stylesheet" href="/explore.css?token={token}">'
+    return _page(f'{look}\n<script src="/explore.js?token={token}" defer></script>', "", _SERVED)
 
 
 def write_page(explorer: Explorer, path: Path) -> Path:

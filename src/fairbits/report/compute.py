@@ -6,7 +6,7 @@ search are aggregated, as many as there are, in bounded memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from math import inf, isinf, log2, prod
 from pathlib import Path
@@ -146,14 +146,14 @@ def compute_report(
     if isinstance(evaluator.model, TwinScores):
         near = near[:1]  # nobody else can be scored
     bits = log2(max(one.k or 1 for one in near))
-    contradictions = [one.document() for one in against]
-    checks = note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=contradictions)
+    checks = note_checks(
+        run.folder, round_trip=about.round_trip.figures(), contradictions=[one.document() for one in against]
+    )
     gate, gate_of_another = gate_of(run.folder, about.identity.id)
     wording = words_of(run.folder, about)
     direct = sentence(facts, bits, measured.noise)
     direct += "" if wording is None else f" In {wording.sentences()[0]}"
     made, unclaimed = run.manifest, wording is not None and not wording.families[0].found.claimed
-    unfinished = f"The search is {run.status}: its figures are those of the cases kept so far."
     asked: dict[str, Any] = {"debug": debugged, "repair": repaired, "certify": certify_options(run.folder)}
     asked["proxies"] = study if study is not None and "seed" in study else None
     return ReportData(
@@ -181,8 +181,17 @@ def compute_report(
         ),
         warnings=(
             *run.warnings(),
-            *([] if run.status == "finished" else [unfinished]),
-            *_not_run(run, checks.get("not_run", {})),
+            *(
+                ()
+                if run.status == "finished"
+                else (f"The search is {run.status}: its figures are those of the cases kept so far.",)
+            ),
+            # Why the audit could not do stages that nobody has done since.
+            *(
+                f"{stage.capitalize()} not run: {fault}"
+                for stage, fault in checks.get("not_run", {}).items()
+                if not (run.folder / f"{stage}.json").is_file()
+            ),
         ),
         certified=statements,
         contradictions=against,
@@ -201,13 +210,6 @@ def compute_report(
         folder=run.folder,
         words=wording,
     )
-
-
-def _not_run(run: Run, faults: Mapping[str, str]) -> Iterator[str]:
-    """Why the audit could not do stages that nobody has done since."""
-    for stage, fault in faults.items():
-        if not (run.folder / f"{stage}.json").is_file():
-            yield f"{stage.capitalize()} not run: {fault}"
 
 
 def _contradictions(
@@ -236,14 +238,12 @@ def _contradictions(
 
 
 def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
-    manifest = run.manifest
-    return evaluator_of(subject, epsilon=manifest["epsilon"], partition=manifest["partition"], threads=threads)
+    return evaluator_of(subject, epsilon=run.manifest["epsilon"], partition=run.manifest["partition"], threads=threads)
 
 
 def about_of(subject: Subject, evaluator: Evaluator) -> About:
     schema = subject.schema
     free = [schema.attributes[i] for i in schema.free_columns]
-    domain = inf if any(a.kind == "real" for a in free) else float(prod(len(a.values()) for a in free))
     return About(
         subject=subject.name,
         protected=schema.protected,
@@ -253,7 +253,7 @@ def about_of(subject: Subject, evaluator: Evaluator) -> About:
         epsilon=evaluator.epsilon,
         partition=evaluator.partition,
         rows=len(subject.table),
-        domain=domain,
+        domain=inf if any(a.kind == "real" for a in free) else float(prod(len(a.values()) for a in free)),
         target=schema.target,
         favourable=schema.favourable,
         regression=schema.regression,
@@ -455,9 +455,8 @@ def summary_of_run(run: Run) -> dict[str, Any]:
     if run.summary is not None:
         return dict(run.summary)
     counted = [record.tally or (record.state or {}).get("tally", {}) for record in run.tasks.values()]
-    names = ("subject", "strategy", "partition", "epsilon", "seed", "within")
     return {
-        **{name: run.manifest.get(name) for name in names},
+        **{name: run.manifest.get(name) for name in ("subject", "strategy", "partition", "epsilon", "seed", "within")},
         "m": run.twins.most,
         "seconds": max((record.seconds for record in run.tasks.values()), default=None),
         "evaluations": sum(record.evaluations for record in run.tasks.values()),

@@ -112,16 +112,11 @@ def _parts(contenders: Sequence[Contender], repeats: int, command: str, *, drawn
     if drawn:
         there = any(one["strategy"] == YARDSTICK for one in contenders)
         key = [("blue", "this strategy"), *[("orange", YARDSTICK)] * there, ("grey", "all others")]
-        caption = (
-            "Distinct ID cases so far over the seconds of a run, mean over the runs; the number is where it ended."
-        )
-        yield PagePart("pace", "ID cases over time", [Drawing("pace", caption, "wide sideways", key)])
+        pace = "Distinct ID cases so far over the seconds of a run, mean over the runs; the number is where it ended."
+        yield PagePart("pace", "ID cases over time", [Drawing("pace", pace, "wide sideways", key)])
         many = "A dot is a run: dots far apart mean that luck decides much."
         severe = "The largest number of classes that the scores of one person's twins fall into: a lower bound."
-        both: list[list[Block]] = [
-            [Heading("How many"), Drawing("ids", many)],
-            [Heading("How severe"), Drawing("k", severe)],
-        ]
+        both = ([Heading("How many"), Drawing("ids", many)], [Heading("How severe"), Drawing("k", severe)])
         yield PagePart("runs", "Run by run", [Columns(both)])
     mean = " (mean ± standard deviation)" if repeats > 1 else ""
     leaves = next((one["runs"][0]["leaves"] for one in contenders if one["runs"]), 0)
@@ -136,16 +131,15 @@ def _parts(contenders: Sequence[Contender], repeats: int, command: str, *, drawn
         f" A12: the chance that a run finds more ID cases than one of {YARDSTICK}; p: Mann-Whitney, two-sided, "
         "corrected for the number of tests by Holm. With few runs p cannot be small."
     )
-    found = _table(contenders, FOUND, f"What was found, and how fast{mean}", tested=tested)
     what = f"What kind of people: severity, how different from each other and from real rows{mean}"
-    yield PagePart(
-        "figures",
-        "All figures",
-        [found, _table(contenders, KIND, what), Paragraph(about + holm * tested, tone="small")],
+    tables = (
+        _table(contenders, FOUND, f"What was found, and how fast{mean}", tested=tested),
+        _table(contenders, KIND, what),
     )
+    yield PagePart("figures", "All figures", [*tables, Paragraph(about + holm * tested, tone="small")])
     unknown = "The model, or the budget, is known to Python only: compare again with Audit.compare."
     paced = "Runs are limited by seconds: a faster or quieter machine finds more, in another order perhaps."
-    again: Block = Commands([command]) if command else Paragraph(unknown)
+    again = Commands([command]) if command else Paragraph(unknown)
     yield PagePart("again", "Reproduce", [again, Paragraph(paced, tone="small")])
 
 

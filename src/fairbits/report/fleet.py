@@ -112,9 +112,7 @@ class Fleet:
 
     def document(self) -> dict[str, Any]:
         """Everything, for JSON: ranked first, then what failed."""
-        subjects = [asdict(one) for one in (*self.ranked, *self.failed)]
-        about = {"folder": self.folder, "terms": self.terms, "created": self.created, "rank": self.rank}
-        return {**about, "subjects": subjects}
+        return asdict(self) | {"subjects": [asdict(one) for one in (*self.ranked, *self.failed)]}
 
     @property
     def sentence(self) -> str:
@@ -161,16 +159,13 @@ def fleet_page(fleet: Fleet) -> Page:
     opening: list[Block] = [Paragraph(lead, tone="lead")]
     parts = []
     if fleet.ranked:
-        columns = [figure("#"), label("model"), shown("rows affected"), label("bits, at least"), label("")]
-        columns += [figure("of", 2), figure("k found"), figure("on real rows"), shown("k proved")]
-        columns += [figure("cases that flip"), shown("indirect bits, at least")]
-        parts.append(
-            PagePart(
-                "ranking",
-                f"By {RANKS[fleet.rank]}",
-                [TableBlock(columns, [(i, *_row(one)) for i, one in enumerate(fleet.ranked, 1)])],
-            )
+        columns = (
+            *(figure("#"), label("model"), shown("rows affected"), label("bits, at least"), label(""), figure("of", 2)),
+            *(figure("k found"), figure("on real rows"), shown("k proved"), figure("cases that flip")),
+            shown("indirect bits, at least"),
         )
+        table = TableBlock(columns, [(i, *_row(one)) for i, one in enumerate(fleet.ranked, 1)])
+        parts.append(PagePart("ranking", f"By {RANKS[fleet.rank]}", [table]))
     if fleet.failed:
         count = f"{number(len(fleet.failed))} of {number(len(fleet.subjects))} could not be audited: "
         opening.append(Paragraph((count, Link("why", "#failed"), "."), tone="warning"))

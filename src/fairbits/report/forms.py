@@ -11,14 +11,32 @@ import io
 import json
 import textwrap
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairbits import blocks as b
 from fairbits._version import __version__
-from fairbits.blocks import Block, Bullets, Cards, Code, Facts, Fold, Form, Heading, Page, PagePart, Paragraph
+from fairbits.blocks import (
+    Block,
+    Bullets,
+    Cards,
+    Code,
+    Columns,
+    Commands,
+    Drawing,
+    Facts,
+    Fold,
+    Form,
+    Heading,
+    Page,
+    PagePart,
+    Paragraph,
+    People,
+    TableBlock,
+    Text,
+    plain,
+)
 from fairbits.errors import MissingDependencyError, OptionError
 from fairbits.report.html import render_page
 from fairbits.report.manifest import hash_file
@@ -179,9 +197,9 @@ def bias_profile(data: ReportData, _: Page, __: Path) -> bytes:
     """
     about = data.about
     titles = ("Purpose and context", "Stakeholders and groups", *EVALUATED, "Monitoring and responsibility")
-    named = [("model", about.model), ("decides about", about.target or "a score")]
+    target = about.target or "a score"
     context = (
-        Facts([*named, ("identity", data.reproduction.identity)]),
+        Facts([("model", about.model), ("decides about", target), ("identity", data.reproduction.identity)]),
         Paragraph(
             "To be filled in by the owner: what it is for, who uses it, what happens to people by its decisions."
         ),
@@ -189,11 +207,10 @@ def bias_profile(data: ReportData, _: Page, __: Path) -> bytes:
             ("Purpose", "Owner", "Version"), "Role of the decision", ("advises", "decides", "is reviewed by a person")
         ),
     )
-    rows = f"People: {data.measured.rows:,} rows of the table. {' '.join(data.examined)}"
     heard = ("Others affected", "How they were heard")
     groups = (
         Paragraph(f"Protected attributes examined: {joined(list(about.protected))}, in {about.m:,} combinations."),
-        Paragraph(rows),
+        Paragraph(f"People: {data.measured.rows:,} rows of the table. {' '.join(data.examined)}"),
         Form(heard, "Representative of those affected?", ("yes", "no", "not known")),
     )
     measures = (
@@ -280,65 +297,61 @@ def word_document(_: ReportData, page: Page, __: Path) -> bytes:
     document.core_properties.created = document.core_properties.modified = datetime(2000, 1, 1, tzinfo=UTC)
     document.add_heading(_clean(page.heading or page.title), 0)
     document.add_paragraph(style="Intense Quote").add_run(_clean(page.sentence)).bold = True
-    _add(document, *page.opening)
+    _add(document, page.opening)
     for part in page.parts:
         document.add_heading(_titled(part.title, part.kind), 1)
-        _add(document, *part.blocks)
+        _add(document, part.blocks)
     file = io.BytesIO()
     document.save(file)
     return file.getvalue()
 
 
-def _add(document: Any, *found: b.Block) -> None:
+def _add(document: Any, found: Iterable[Block]) -> None:  # noqa: PLR0912 - one for each kind of block
     for block in found:
-        _block(document, block)
+        match block:
+            case Heading():
+                document.add_heading(_titled(block.text, block.kind), 2)
+            case Paragraph():
+                document.add_paragraph(_titled(block.text, block.kind), style=_STYLES.get(block.tone.partition(" ")[0]))
+            case TableBlock():
+                if block.caption:
+                    document.add_paragraph(_clean(block.caption), style="Caption")
+                _table(document, *block.cells(), heads=[column.head for column in block.columns])
+            case Cards():
+                rows = [[one.what, one.value, one.kind, one.small] for one in block.cards]
+                _table(document, *rows, heads=["figure", "value", "kind", ""])
+            case Facts():
+                _table(document, *block.pairs)
+            case Commands():
+                for line in block.lines:
+                    document.add_paragraph(_clean(line), style="No Spacing")
+            case Bullets():
+                for item in block.items:
+                    document.add_paragraph(_clean(item), style="List Bullet")
+            case Columns():
+                for part in block.parts:
+                    _add(document, part)
+            case Fold():
+                document.add_heading(_titled(block.title, block.kind), 3)
+                _add(document, block.blocks)
+            case People():
+                ends = ["; ".join(f"{value} {said}" for value, said in one.ends) for one in block.people]
+                people = zip(block.people, ends, strict=True)
+                rows = [[str(one.rank), one.own, one.k, one.bits, both, one.place] for one, both in people]
+                _table(document, *rows, heads=["", "own values", "k", "bits", "lowest and highest", "who"])
+            case Form():
+                choice = (block.choice, "  ".join(f"☐ {one}" for one in block.options))
+                _table(
+                    document,
+                    *((name, "") for name in block.fields),
+                    choice,
+                    *([(block.remark, "")] if block.remark else []),
+                )
+            case Drawing():
+                document.add_paragraph(_clean(f"Figure on the page: {block.caption or block.name}"), style="Caption")
 
 
-def _block(document: Any, block: b.Block) -> None:  # noqa: PLR0912 - one for each kind of block
-    match block:
-        case b.Heading():
-            document.add_heading(_titled(block.text, block.kind), 2)
-        case b.Paragraph():
-            document.add_paragraph(_titled(block.text, block.kind), style=_STYLES.get(block.tone.partition(" ")[0]))
-        case b.TableBlock():
-            if block.caption:
-                document.add_paragraph(_clean(block.caption), style="Caption")
-            _table(document, *block.cells(), heads=[column.head for column in block.columns])
-        case b.Cards():
-            rows = [[one.what, one.value, one.kind, one.small] for one in block.cards]
-            _table(document, *rows, heads=["figure", "value", "kind", ""])
-        case b.Facts():
-            _table(document, *block.pairs)
-        case b.Commands():
-            for line in block.lines:
-                document.add_paragraph(_clean(line), style="No Spacing")
-        case b.Bullets():
-            for item in block.items:
-                document.add_paragraph(_clean(item), style="List Bullet")
-        case b.Columns():
-            for part in block.parts:
-                _add(document, *part)
-        case b.Fold():
-            document.add_heading(_titled(block.title, block.kind), 3)
-            _add(document, *block.blocks)
-        case b.People():
-            ends = ["; ".join(f"{value} {said}" for value, said in one.ends) for one in block.people]
-            people = zip(block.people, ends, strict=True)
-            rows = [[str(one.rank), one.own, one.k, one.bits, both, one.place] for one, both in people]
-            _table(document, *rows, heads=["", "own values", "k", "bits", "lowest and highest", "who"])
-        case b.Form():
-            choice = (block.choice, "  ".join(f"☐ {one}" for one in block.options))
-            _table(
-                document,
-                *((name, "") for name in block.fields),
-                choice,
-                *([(block.remark, "")] if block.remark else []),
-            )
-        case b.Drawing():
-            document.add_paragraph(_clean(f"Figure on the page: {block.caption or block.name}"), style="Caption")
-
-
-def _table(document: Any, *rows: Sequence[b.Text], heads: Sequence[b.Text] = ()) -> None:
+def _table(document: Any, *rows: Sequence[Text], heads: Sequence[Text] = ()) -> None:
     cells = [[_clean(cell) for cell in row] for row in ([heads, *rows] if heads else rows)]
     if cells:
         table = document.add_table(len(cells), len(cells[0]), style=("Light Grid Accent 1" if heads else "Table Grid"))
@@ -347,13 +360,13 @@ def _table(document: Any, *rows: Sequence[b.Text], heads: Sequence[b.Text] = ())
                 table.cell(i, j).text = cell
 
 
-def _titled(text: b.Text, kind: str) -> str:
+def _titled(text: Text, kind: str) -> str:
     return _clean(text) + (f" ({kind})" if kind else "")
 
 
-def _clean(text: b.Text) -> str:
+def _clean(text: Text) -> str:
     """Words without their looks: nothing that XML cannot hold, and no hostile length."""
-    return harmless(shortened(b.plain(text), 1200))
+    return harmless(shortened(plain(text), 1200))
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

@@ -88,9 +88,10 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
 
 def people_of(found: Measurement, top: int) -> list[PersonCard]:
     worst = found.worst(top) if top else []
-    alike = [f", {one.rows} rows alike" if one.rows > 1 else "" for one in worst]
-    places = [f"{found.table.place(one.position)}{more}" for one, more in zip(worst, alike, strict=True)]
-    return [card_of(one, rank, place) for rank, (one, place) in enumerate(zip(worst, places, strict=True), 1)]
+    return [
+        card_of(one, rank, found.table.place(one.position) + (f", {one.rows} rows alike" if one.rows > 1 else ""))
+        for rank, one in enumerate(worst, 1)
+    ]
 
 
 def titled(title: str, lines: Iterable[str], blocks: Iterable[Block]) -> Iterator[Block]:
@@ -104,8 +105,11 @@ def cases_look(run: Run, found: Sequence[Case], where: str | None) -> Iterator[B
     title = f"Treated most differently{' that fit' if where else ''}, of {len(run):,} cases"
     if not found:
         title = f"Of the {len(run):,} cases, none fits {where!r}." if where else "The run has no cases."
-    people = People([case_card(case, rank) for rank, case in enumerate(found, 1)], not run.schema.regression)
-    yield from titled(title, quality_lines(run.manifest.get("quality")), [people])
+    yield from titled(
+        title,
+        quality_lines(run.manifest.get("quality")),
+        [People([case_card(case, rank) for rank, case in enumerate(found, 1)], not run.schema.regression)],
+    )
 
 
 def study_look(subject: Subject, document: Mapping[str, Any]) -> Iterator[Block]:
@@ -160,10 +164,8 @@ def audit_look(
 
 
 def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
-    about = data.about
-    measured = data.measured
-    quality = data.about.quality.lines()
-    rows = [] if about.blind else flip_rows(measured)
+    about, quality = data.about, data.about.quality.lines()
+    rows = [] if about.blind else flip_rows(data.measured)
     if len(rows) > 1:
         yield "people", ", ".join(f"{percent(row[1])} if {row[0]} differed" for row in rows[: len(about.protected)])
     person = next((one for one in data.people if one.k > 1), None)
@@ -178,7 +180,7 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     if ratios:
         yield "groups", f"lowest impact ratio {', '.join(ratios)}"
     yield "accuracy", quality[1]
-    mean = f"Mean on real rows {number(measured.figures['q_inf_mean'], 2)}"
+    mean = f"Mean on real rows {number(data.measured.figures['q_inf_mean'], 2)}"
     largest = [f"{one.k} {'on ' * (i == 0)}{one.people}" for i, one in enumerate(data.near) if one.k is not None]
     both = ", ".join(dict.fromkeys((largest[0], largest[-1])))
     yield "bits", data.direct if about.blind else f"{data.direct} {mean}; largest k {both}."
@@ -193,7 +195,7 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
 def _causes(found: DebugResult) -> Iterator[str]:
     if found.attribution is not None:
         bits = found.attribution.q_inf
-        total = sum(found.attribution.q_inf.values()) or 1.0
+        total = sum(bits.values()) or 1.0
         ranked = sorted(bits, key=lambda name: -bits[name])[:5]
         yield ", ".join(f"{shortened(name, 20)} {percent(bits[name] / total, 0)}" for name in ranked)
     if found.suspect is not None:

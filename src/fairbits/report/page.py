@@ -256,7 +256,7 @@ def _data(
 ) -> ReportData:
     """What the sections look at: those parts of a report's record that a table of scores has."""
     schema, quality = subject.schema, subject.checked(as_is=True).quality
-    found = SimpleNamespace(
+    stated = SimpleNamespace(
         sentence=sentence,
         proxies=document,
         about=SimpleNamespace(
@@ -286,12 +286,13 @@ def _data(
         files=files_of(folder, leave_out=(*FORMATS, FILING)) if folder.is_dir() else (),
         folder=folder,
     )
-    return cast(ReportData, found)
+    return cast(ReportData, stated)
 
 
 def _command(record: Mapping[str, Any], subject: Subject) -> str:
-    stated: dict[str, Any] = {name: record.get(name) for name in ("seed", "by", "data_source", "distributed")}
-    flags = flag_words(AuditOptions(**stated))
+    flags = flag_words(
+        AuditOptions(**{name: record.get(name) for name in ("seed", "by", "data_source", "distributed")})
+    )
     name = Path(str(record.get("source") or "SUBJECT")).name
     return shlex.join(["fairbits", "audit", name, *flags, "--out", "again", *subject.options.typed_grants()])
 
@@ -306,10 +307,9 @@ _DRAWN = ("scores", "classes", "own_twin")
 
 def summary_of(data: ReportData) -> dict[str, Any]:
     """The content of summary.json; a stage that was not run is null."""
-    search = {name: value for name, value in data.searched.figures.items() if name not in SECTIONS}
     measured = data.measured
     document = {
-        **search,
+        **{name: value for name, value in data.searched.figures.items() if name not in SECTIONS},
         **data.about.quality.figures(),
         "format": FORMAT,
         "report": {

@@ -188,7 +188,7 @@ FIELDS: dict[str, Any] = {
     **dict.fromkeys(("created", "updated", "subject", "strategy", "partition", "measure", "made_by"), str),
     **dict.fromkeys(("parts", "cases", "seed", "repeats"), int),
     **dict.fromkeys(("content", "source", "ray", "where"), str | None),
-    **dict.fromkeys(("identity", "options", "schema", "scale", "checks"), dict[str, Any]),
+    **dict.fromkeys(("identity", "options", "schema", "scale"), dict[str, Any]),
     "versions": dict[str, str],
     "budget": dict[str, float | list[int] | None],
     "noise": dict[str, float] | None,
@@ -367,8 +367,9 @@ class TaskRecord:
 
 def read_records(folder: Path, number: int | None = None) -> dict[int, TaskRecord]:
     """The furthest record of every task, or of one."""
-    ranked = sorted(all_records(folder, number), key=lambda one: (one.number, *_rank(one)))
-    return {record.number: record for record in ranked}  # the last of each stays
+    found = all_records(folder, number)
+    found.sort(key=lambda one: (one.number, one.evaluations, one.rows, one.ended is not None, one.token))
+    return {record.number: record for record in found}  # the last of each stays
 
 
 def all_records(folder: Path, number: int | None = None) -> list[TaskRecord]:
@@ -387,7 +388,3 @@ def redo(folder: Path, numbers: Mapping[int, TaskRecord]) -> None:
         for other in all_records(folder, number):
             (folder / TASKS / other.name).unlink(missing_ok=True)
         TaskRecord(number, record.token, evaluations=record.evaluations, seconds=record.seconds).write(folder)
-
-
-def _rank(record: TaskRecord) -> tuple[int, int, bool, str]:
-    return record.evaluations, record.rows, record.ended is not None, record.token

@@ -46,24 +46,20 @@ def record_from_json(kind: type[Record], document: Any) -> Record:
     Raises ``KeyError``, ``TypeError`` or ``ValueError`` where the document does not fit: `fairbits.shape.reading` makes
     a sentence about the file of them.
     """
-    found: Record = _value(kind, document, kind.__name__)
-    return found
+    return _value(kind, document, kind.__name__)
 
 
 def _name(one: Field[Any]) -> str | None:
-    name: str | None = one.metadata.get("json", one.name)
-    return name
+    return one.metadata.get("json", one.name)
 
 
-@cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    return get_type_hints(kind)
+_hints = cache(get_type_hints)
 
 
 def _record(kind: type[Any], document: Any, place: str) -> Any:
     if not isinstance(document, Mapping):
         raise TypeError(f"{place} is {shortened(repr(document), 40)}")
-    given, hints = {}, _hints(kind)  # type: ignore[arg-type]  # a class is hashable
+    given, hints = {}, _hints(kind)
     for one in fields(kind):
         name = _name(one)
         if name is None or not one.init:
@@ -90,20 +86,15 @@ def _value(kind: Any, value: Any, place: str) -> Any:  # noqa: PLR0911 - one lin
     if origin is np.ndarray and isinstance(value, list):
         return np.asarray(value, dtype=get_args(inner[1])[0])
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
-        return {_key(inner[0], key): _value(inner[1], item, place) for key, item in value.items()}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(value)
-    if isinstance(kind, type) and issubclass(kind, Path) and isinstance(value, str):
+        make = str if inner[0] is Any else inner[0]
+        return {make(key): _value(inner[1], item, place) for key, item in value.items()}
+    if isinstance(kind, type) and issubclass(kind, Enum | Path):
         return kind(value)
     if kind is float and value is None:
         return float("nan")
     if not fits(value, kind):
         raise TypeError(f"{place} is {shortened(repr(value), 40)}")
     return float(value) if kind is float else value
-
-
-def _key(kind: Any, key: str) -> Any:
-    return key if kind in (str, Any) else kind(key)
 
 
 def _either(kinds: tuple[Any, ...], value: Any, place: str) -> Any:

@@ -77,7 +77,8 @@ class Run(Shown):
         self.tasks: dict[int, TaskRecord] = read_records(folder)
         #: Into how many buckets, by the hash of the person, the rows of every part are cut.
         self.buckets = int(self.manifest.get("buckets", 1))
-        self._parts, self.damaged = self._find_parts()
+        #: The parts that can be read, in the order of the tasks; and those that had to be skipped, with the reason.
+        self.parts_found, self.damaged = self._find_parts()
         self._verified = False
 
     @classmethod
@@ -94,19 +95,14 @@ class Run(Shown):
             return cls(place, read_record(place))
 
     def __len__(self) -> int:
-        return sum(part.rows for part in self._parts) - self._doubles.num_rows
-
-    @property
-    def parts_found(self) -> list[Part]:
-        """The parts that can be read, in the order of the tasks."""
-        return list(self._parts)
+        return sum(part.rows for part in self.parts_found) - self._doubles.num_rows
 
     @cached_property
     def _doubles(self) -> pa.Table:
         """The evaluations that found somebody a second time: none where one task knew everybody."""
-        if self.buckets > 1 and (kept := kept_doubles(self.folder, self._parts)) is not None:
+        if self.buckets > 1 and (kept := kept_doubles(self.folder, self.parts_found)) is not None:
             return kept
-        found = find_doubles(self._parts if self.buckets > 1 else (), self.layout, buckets=self.buckets)
+        found = find_doubles(self.parts_found if self.buckets > 1 else (), self.layout, buckets=self.buckets)
         return pa.table({"evaluation": pa.array(found, pa.int64())})
 
     def _find_parts(self, *, deep: bool = False) -> tuple[list[Part], dict[str, str]]:
@@ -147,7 +143,7 @@ class Run(Shown):
         self._verified = True
         if set(damaged) <= set(self.damaged):
             return False
-        self._parts, self.damaged = good, damaged
+        self.parts_found, self.damaged = good, damaged
         for stale in ("_questions", "_doubles"):
             self.__dict__.pop(stale, None)
         return True
@@ -253,7 +249,7 @@ class Run(Shown):
         if self.buckets > 1:
             reader = self._safely(lambda: self._questions.codes())  # noqa: PLW0108 - asked anew, the questions are others
             return map(self.layout.codes_of, reader)
-        return codes_in(self._parts, self.layout, rows=rows)
+        return codes_in(self.parts_found, self.layout, rows=rows)
 
     def codes_at(self, places: npt.NDArray[np.int64]) -> Codes:
         """Codes of some cases, read batch by batch: a run of millions never lies in memory as a whole.
@@ -344,7 +340,7 @@ class Run(Shown):
     @cached_property
     def _questions(self) -> Questions:
         return Questions(
-            self._parts,
+            self.parts_found,
             self.layout,
             doubles=self._doubles,
             rows=read_rows(self.folder),

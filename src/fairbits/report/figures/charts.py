@@ -27,7 +27,7 @@ from fairbits.debug import Attribution, DebugResult, LayerEffect, NeuronEffect
 from fairbits.measure import symbol_of
 from fairbits.repair import RepairResult
 from fairbits.report.figures.palette import BAND, BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
-from fairbits.report.figures.svg import SMALL, Picture, frame, name_axes, picture, say, ticks
+from fairbits.report.figures.svg import SMALL, Picture, bare, frame, name_axes, picture, say, ticks
 from fairbits.report.record import Moment
 from fairbits.report.sections.details import mean_reported, suspects_of
 from fairbits.report.sections.repairs import shown_repairs
@@ -50,8 +50,7 @@ def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Pictur
     places = lowest + width * np.arange(bins.shape[1]) + (width - 1) / 2
     ax.bar(places, bins[1], width * 0.82, color=ORANGE)
     ax.bar(places, bins[0], width * 0.82, bottom=bins[1], color=BLUE if not bins[1].any() else GREY)
-    ax.yaxis.set_major_formatter(_COUNTS)
-    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.yaxis.set(major_locator=MaxNLocator(5, integer=True), major_formatter=_COUNTS)
     ax.xaxis.set_major_locator(MaxNLocator(9, integer=True))
     left = max(1, min(lowest, highest - 3))  # one or two values of k get bars of the usual width, not a wall
     ax.set_xlim(left - 0.8 * width, max(highest, left + 3) + 0.8 * width)
@@ -69,10 +68,8 @@ def progress(moments: Sequence[Moment]) -> Picture:
     lower.fill_between(seconds, cases, color=BLUE, alpha=0.22, linewidth=0)
     lower.plot(seconds, cases, color=BLUE, linewidth=2)
     for ax, values, what in ((upper, k, "largest k so far"), (lower, cases, "distinct cases so far")):
-        ax.set_xlim(0, seconds[-1] or 1)
-        ax.set_ylim(0, max(values) * 1.12 + 1)
-        ax.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-        ax.yaxis.set_major_formatter(_COUNTS)
+        ax.set(xlim=(0, seconds[-1] or 1), ylim=(0, max(values) * 1.12 + 1))
+        ax.yaxis.set(major_locator=MaxNLocator(3, integer=True), major_formatter=_COUNTS)
         name_axes(ax, "seconds of search" if ax is lower else "", what)
     return made
 
@@ -154,8 +151,8 @@ def _name_points(ax: Frame, points: Sequence[tuple[float, float, str]]) -> None:
             free = all(box[2] < a or box[0] > c or box[3] < b or box[1] > d for a, b, c, d in taken)
             if free and ax.bbox.x0 <= box[0] and box[2] <= ax.bbox.x1:
                 taken.append(box)
-                how: Any = {"textcoords": "offset pixels", "fontsize": SMALL, "parse_math": False}
-                ax.annotate(words, (x, y), xytext=(aside, above), color=INK, **how)
+                look: Any = {"fontsize": SMALL, "parse_math": False, "color": INK}
+                ax.annotate(words, (x, y), xytext=(aside, above), textcoords="offset pixels", **look)
                 break
 
 
@@ -165,9 +162,8 @@ MAX_CURVES = 6
 
 def drawn_neurons(found: DebugResult) -> list[NeuronEffect]:
     """The neurons whose curves are drawn: the largest effects of both signs, by the half that ranks."""
-    known = [one for one in suspects_of(found) if one.acd is not None and len({held.value for held in one.curve}) > 1]
-    ranked = sorted(known, key=lambda one: -abs(one.acd_choosing or 0.0))
-    return [one for one in ranked if (one.acd or 0.0) != 0.0][:MAX_CURVES]
+    known = [one for one in suspects_of(found) if one.acd and len({held.value for held in one.curve}) > 1]
+    return sorted(known, key=lambda one: -abs(one.acd_choosing or 0.0))[:MAX_CURVES]
 
 
 def curves(found: DebugResult) -> Picture | None:
@@ -182,7 +178,7 @@ def curves(found: DebugResult) -> Picture | None:
     wide = 586 / columns
     height = 34 + 148 * -(-len(shown) // columns)
     made, before = picture(640, height), mean_reported(found)
-    every = [held.reported for one in shown for held in one.curve] + [before]
+    every = [before, *(held.reported for one in shown for held in one.curve)]
     low, high = min(every), max(every)
     room = 0.08 * (high - low or 1.0)
     for i, one in enumerate(shown):
@@ -222,13 +218,11 @@ def over_periods(periods: Sequence[Mapping[str, Any]], attribute: str) -> Pictur
         people[one["group"]] += one["people"]
     for (group, _), colour in zip(people.most_common(), COLOURS, strict=False):
         rows = [_named(table, "group", group) for table in tables]
-        ends = [(one.get(key), one.get(f"{key}_low"), one.get(f"{key}_high")) for one in rows]
-        _line(lower, ends, group, colour)
+        _line(lower, [(one.get(key), one.get(f"{key}_low"), one.get(f"{key}_high")) for one in rows], group, colour)
     below = [shortened(one["period"], NAME_LETTERS) for one in periods]
     step = -(-len(places) * (2 + max(len(name) for name in below)) // AXIS_LETTERS)
     for ax in (upper, lower):
-        ax.set_xlim(-0.3, len(places) - 0.7)
-        ax.set_ylim(bottom=0)
+        ax.set(xlim=(-0.3, len(places) - 0.7), ylim=(0, None))
         _spread_names(ax)
     upper.tick_params(labelbottom=False)
     upper.set_xticks(places[::step])
@@ -292,10 +286,8 @@ def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yard
                 grey: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "alpha": 0.5}
                 ax.plot(time, theirs, **({"color": ORANGE, "linewidth": 1.2} if other == yardstick else grey))
         ax.plot(time, pace, color=ORANGE if name == yardstick else BLUE, linewidth=2.4)
-        ax.set_xlim(0, seconds)
-        ax.set_ylim(0, highest)
-        ax.yaxis.set_major_locator(MaxNLocator(2, integer=True))
-        ax.yaxis.set_major_formatter(_SHORT)
+        ax.set(xlim=(0, seconds), ylim=(0, highest))
+        ax.yaxis.set(major_locator=MaxNLocator(2, integer=True), major_formatter=_SHORT)
         # The first label begins at its tick and the last one ends there: neighbouring panels never collide.
         ax.set_xticks([0, seconds], ["0 s", f"{seconds:g} s"])
         first, last = ax.get_xticklabels()
@@ -313,8 +305,7 @@ def dots(names: Sequence[str], values: Sequence[Sequence[float]], what: str) -> 
         ax.plot(some, [place] * len(some), "o", color=BLUE, markersize=7, alpha=0.45, markeredgewidth=0)
         ax.plot(np.mean(some), place, "|", color=INK, markersize=15, markeredgewidth=2)
     ax.set_xlim(left=0, right=max(max(some) for some in values) * 1.06 or 1)
-    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.xaxis.set_major_formatter(_SHORT)
+    ax.xaxis.set(major_locator=MaxNLocator(5, integer=True), major_formatter=_SHORT)
     name_axes(ax, f"{what}; bar: the mean")
     return made
 
@@ -346,16 +337,10 @@ def network(found: DebugResult) -> tuple[Picture, dict[str, str]]:
     layers = found.layers
     width = max(420, min(860, 130 * len(layers)))
     made = picture(width, _HEIGHT)
-    ax = frame(made, (0, 0, width, _HEIGHT), grid=None)
-    ax.set_xlim(0, width)
-    ax.set_ylim(0, _HEIGHT)
-    ax.axis("off")
+    ax = bare(made, (0, 0, width, _HEIGHT))
+    ax.set(xlim=(0, width), ylim=(0, _HEIGHT))
     places = np.linspace(width / len(layers) / 2, width - width / len(layers) / 2, len(layers))
-    total, middle, halo = (
-        sum(layer.votes for layer in layers) or 1,
-        _FOOT + (_HEIGHT - _FOOT) / 2,
-        "round,pad=2,rounding_size=12",
-    )
+    total, middle = sum(layer.votes for layer in layers) or 1, _FOOT + (_HEIGHT - _FOOT) / 2
     words: dict[str, str] = {}
     before: list[tuple[float, float]] = []  # the right side of the column before
     for place, layer in zip(places, layers, strict=True):
@@ -368,9 +353,8 @@ def network(found: DebugResult) -> tuple[Picture, dict[str, str]]:
             )
         before = sides[1]
         if suspect:
-            box = FancyBboxPatch((place - 13, middle - reach - 11), 26, 2 * reach + 22, boxstyle=halo)
-            box.set(facecolor="none", edgecolor=ORANGE, linewidth=1.6)
-            ax.add_patch(box)
+            corner, look = (place - 13, middle - reach - 11), {"fc": "none", "ec": ORANGE, "lw": 1.6}
+            ax.add_patch(FancyBboxPatch(corner, 26, 2 * reach + 22, boxstyle="round,pad=2,rounding_size=12", **look))
             words |= _suspects(ax, place, layer, found)
         else:
             for height in heights:
@@ -389,12 +373,9 @@ def _column(layer: LayerEffect) -> tuple[np.ndarray, float, float]:
 
 def _suspects(ax: Frame, place: float, layer: LayerEffect, found: DebugResult) -> dict[str, str]:
     """Blue is positive (activating it lowers k), orange negative, pale does neither; without an ACD a ring is left."""
-    neurons = suspects_of(found)
-    k = symbol_of(found.measure)
-    before = mean_reported(found)
-    known = {neuron.neuron: neuron for neuron in neurons}
-    largest = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0
-    words = {}
+    known = {neuron.neuron: neuron for neuron in suspects_of(found)}
+    largest = max((abs(neuron.acd) for neuron in known.values() if neuron.acd is not None), default=0.0) or 1.0
+    before, k, words = mean_reported(found), symbol_of(found.measure), {}
     heights, radius, _ = _column(layer)
     for index, height in enumerate(heights):
         neuron = known.get(index)

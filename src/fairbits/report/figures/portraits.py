@@ -145,8 +145,7 @@ def _cells(
     above = person.high if person.high > person.low else person.low + 1
     norm = Normalize(person.low, above) if threshold is None else TwoSlopeNorm(threshold, 0.0, 1.0)
     rows, columns = scores.shape
-    ax.set_xlim(-0.5, columns - 0.5)
-    ax.set_ylim(rows - 0.5, -0.5)
+    ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     if scores.size > MAX_CELLS:
         ax.imshow(scores, cmap=SCORE_COLOURS, norm=norm, aspect="auto", interpolation="nearest")
     else:
@@ -189,8 +188,7 @@ def staircase(person: Portrait, axes: Axes) -> Picture:
     made = picture(_WIDTH, 340)
     ax = bare(made, (46, 46, _WIDTH - 10, 308))
     given = np.asarray(person.scores)
-    order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]  # twins that cannot exist come last
-    scores = given[order]
+    scores = np.sort(given[np.isfinite(given)])  # twins that cannot exist have none
     places = np.unique(np.linspace(0, len(scores) - 1, min(len(scores), MAX_DOTS)).round().astype(int))
     low = _below(scores[places], axes.threshold)
     for which, colour in ((low, ORANGE if axes.threshold is not None else BLUE), (~low, BLUE)):

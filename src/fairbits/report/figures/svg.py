@@ -164,11 +164,10 @@ def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, turned: 
 
 def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, rules: bool = False) -> None:
     where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
-    flat = ax.get_yaxis_transform()
     for place, words in _some(places, labels):
         say(ax, 0, place, words, transform=where, ha="right", va="center_baseline", color=MUTED)
         if rules:
-            ax.plot([0, 1], [place, place], color=RULE, linewidth=0.8, transform=flat, zorder=0.5)
+            ax.plot([0, 1], [place, place], color=RULE, linewidth=0.8, transform=ax.get_yaxis_transform(), zorder=0.5)
 
 
 def _some(places: Any, labels: Sequence[str], turned: bool = False, most: int = 16) -> list[tuple[float, str]]:
@@ -182,8 +181,7 @@ def _some(places: Any, labels: Sequence[str], turned: bool = False, most: int = 
 
 def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
     """A transform that moves a mark by so many pixels."""
-    made: Any = ax.get_figure()
-    return ScaledTranslation(right / _UNITS, up / _UNITS, made.dpi_scale_trans)
+    return ScaledTranslation(right / _UNITS, up / _UNITS, ax.figure.dpi_scale_trans)
 
 
 def say(ax: Frame, x: float, y: float, text: str, **how: Any) -> Any:

@@ -208,13 +208,12 @@ def filing_page(document: Mapping[str, Any], date: str) -> Page:
         ("data source", str(stated.get("data_source") or subject)),
         ("distribution date of the tool", str(stated.get("distributed") or "not given (--in-use-since)")),
     ]
-    law = f"New York City, Local Law 144 of 2021 (6 RCNY § 5-301). {LAW}"
     return Page(
         subject=subject,
         command=f"proxies · {date[:10]}",
         title=f"{subject}: impact ratios",
         sentence="Selection rates and impact ratios, by category",
-        opening=[Paragraph(law, tone="lead"), Facts(facts)],
+        opening=[Paragraph(f"New York City, Local Law 144 of 2021 (6 RCNY § 5-301). {LAW}", tone="lead"), Facts(facts)],
         parts=[PagePart("filing", "Tables to file", tuple(_filings(document)), "exact")],
         made_from="the rows of the table",
     )

@@ -23,7 +23,6 @@ from fairbits.blocks import (
     People,
     PersonCard,
     TableBlock,
-    TableColumn,
     between,
     change,
     figure,
@@ -234,9 +233,9 @@ def affected_blocks(data: ReportData) -> Iterator[Block]:
         harm = harms.get((row.attribute, row.value))
         bar = (None, None, None) if harm is None else (harm.gap, Bar(harm.gap / widest, middle=True), harm.lost)
         lines.append((f"{row.attribute}: {row.value}", *bar, row.lowest, row.highest))
-    columns: list[TableColumn | None] = [label("protected value"), change("mean score gap", 3), label("")]
-    columns += [share("decisions lost") if decides else None, share("lowest twin"), share("highest twin")]
-    yield table_of(columns, lines)
+    heads = [label("protected value"), change("mean score gap", 3), label("")]
+    own = share("decisions lost") if decides else None
+    yield table_of([*heads, own, share("lowest twin"), share("highest twin")], lines)
     yield Paragraph(
         "Lowest and highest twin: among the rows with more than one class, how often this value is part of the twin "
         "with the lowest score, and of the one with the highest.",

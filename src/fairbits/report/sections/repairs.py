@@ -60,26 +60,18 @@ def repair_blocks(result: RepairResult) -> Iterator[Block]:
     yield Paragraph(cost_words(result), tone="verdict" if result.chosen else "")
     if result.chosen is not None and result.chosen.proof is not None:
         proof = result.chosen.proof
-        yield Paragraph(
-            (
-                Strong(f"k ≤ {proof.bound}"),
-                " ",
-                Tag("proved"),
-                f" {proof.text} Attributes that stand in for protected ones stay.",
-            ),
-            tone="proved",
-        )
+        said = f" {proof.text} Attributes that stand in for protected ones stay."
+        yield Paragraph((Strong(f"k ≤ {proof.bound}"), " ", Tag("proved"), said), tone="proved")
     if result.files:
-        named = listed(Code(file.name) for file in result.files)
-        yield Paragraph(("Written, loaded again and compared: ", *named, "."), tone="small")
+        files = listed(Code(file.name) for file in result.files)
+        yield Paragraph(("Written, loaded again and compared: ", *files, "."), tone="small")
     if result.repairs:
         yield table(result)
     evidence = result.evidence
     seen = "" if evidence.rows_unseen_by_model else ", though the model may have been trained on them"
-    allowed = percent(result.max_accuracy_loss, 1)
     yield Paragraph(
         f"Made from one part of the evidence, chosen on another and judged on a third: {number(evidence.held_out_cases)} "
-        f"cases and {number(evidence.held_out_rows)} rows that no repair has seen{seen}. At most {allowed} of "
+        f"cases and {number(evidence.held_out_rows)} rows that no repair has seen{seen}. At most {percent(result.max_accuracy_loss, 1)} of "
         f"{result.quality} may be lost; a repair that may cost more by the rows it was chosen on is marked.",
         tone="small",
     )
@@ -103,14 +95,12 @@ def cost_words(result: RepairResult) -> str:
         return f"No repair is recommended: {result.reason.rstrip('.')}."
     before, after = result.before_held_out, chosen.held_out
     now = percent(before.id_rate_rows)
-    flips = f"decisions flip for {percent(after.id_rate_rows)} of held-out rows (now {now})"
-    parts = [] if before.id_rate_rows is None else [flips]
+    flips = f"decisions flip for {percent(after.id_rate_rows)} of held-out rows (now {now}); "
     means = " to ".join(number(one.lowered(result.measure), 2) for one in (before, after))
-    parts.append(f"mean {symbol_of(result.measure)} of cases goes from {means}")
-    ends = points(chosen)
+    bits = f"mean {symbol_of(result.measure)} of cases goes from {means}"
     cost = f"{result.quality} changes by {signed(100 * (after.accuracy - before.accuracy), 1)} points"
-    parts.append(cost + (f" (95 %: {ends})" if ends else ""))
-    return f"Recommended: {chosen.name}: {'; '.join(parts)}."
+    ends = f" (95 %: {points(chosen)})" if points(chosen) else ""
+    return f"Recommended: {chosen.name}: {'' if before.id_rate_rows is None else flips}{bits}; {cost}{ends}."
 
 
 def points(one: RepairCandidate) -> str:
@@ -137,25 +127,25 @@ def shown_repairs(result: RepairResult) -> list[RepairCandidate]:
 
 def table(result: RepairResult) -> Block:
     k, compared = symbol_of(result.measure), bool(result.options.get("also"))
-    columns: list[TableColumn | None] = [label("repair"), share(result.quality), shown("change, 95 %")]
-    columns += [None if result.regression else share("rows that flip"), figure(f"mean {k}", 2), shown("proved")]
-    columns += [figure(head, 2) if compared else None for head in ("impact ratio", "indirect bits")]
+    columns: tuple[TableColumn | None, ...] = (
+        *(label("repair"), share(result.quality), shown("change, 95 %")),
+        *(None if result.regression else share("rows that flip"), figure(f"mean {k}", 2), shown("proved")),
+        *(figure(head, 2) if compared else None for head in ("impact ratio", "indirect bits")),
+        label("what was done"),
+    )
     repairs = shown_repairs(result)
     rows = [("as it is", *_row(result.before_held_out, "", "", result), "")]
     for one in repairs:
-        done: list[Inline] = [words_of(one)]
-        done += [] if one.within_budget else [" ", Tag("may cost more than allowed")]
-        done += [" ", Tag("for comparison only")] if one.yardstick else []
-        done += [Small(f"raises {one.worse}")] if one.worse else []
-        rows.append(
-            (
-                one.name,
-                *_row(one.held_out, points(one), ("" if one.proof is None else f"k ≤ {one.proof.bound}"), result),
-                tuple(done),
-            )
+        done: tuple[Inline, ...] = (
+            words_of(one),
+            *(() if one.within_budget else (" ", Tag("may cost more than allowed"))),
+            *((" ", Tag("for comparison only")) if one.yardstick else ()),
+            *((Small(f"raises {one.worse}"),) if one.worse else ()),
         )
+        proved = "" if one.proof is None else f"k ≤ {one.proof.bound}"
+        rows.append((one.name, *_row(one.held_out, points(one), proved, result), done))
     return table_of(
-        [*columns, label("what was done")],
+        columns,
         rows,
         marked=frozenset(i + 1 for i, one in enumerate(repairs) if one is result.chosen),
     )

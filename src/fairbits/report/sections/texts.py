@@ -44,18 +44,17 @@ def wording_blocks(study: WordStudy) -> Iterator[Block]:
     """Claims, bits and nulls by family, words side by side, and one prompt in full."""
     yield from (Paragraph(f"{one[:1].upper()}{one[1:]}", kind="statistical") for one in study.sentences())
     columns = [
-        label("family"),
-        figure("bits", 2),
-        *[figure(one.null, 2) for one in study.families[0].found.nulls],
-        figure("tolerance", 3),
+        *(label("family"), figure("bits", 2)),
+        *(figure(one.null, 2) for one in study.families[0].found.nulls),
+        *(figure("tolerance", 3), figure("above", 2), between("99 % interval", lambda one: number(one, 2)), label("")),
     ]
-    columns += [figure("above", 2), between("99 % interval", lambda one: number(one, 2)), label("")]
     sizes = [f"{one.family}: {one.people} people × {one.twins} × {one.realisations} words" for one in study.families]
-    caption = (
+    yield TableBlock(
+        columns,
+        [_row(one) for one in study.families],
         f"Mean bits and their three nulls at ε = {study.epsilon:g}; bits above the largest null, at a tolerance that "
-        f"words alone hardly reach ({'; '.join(sizes)})"
+        f"words alone hardly reach ({'; '.join(sizes)})",
     )
-    yield TableBlock(columns, [_row(one) for one in study.families], caption)
     for family in study.families:
         yield from _pair(family)
     means = [(family.family, values, score) for family in study.families for values, score in family.means.items()]
