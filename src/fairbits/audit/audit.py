@@ -941,8 +941,8 @@ def command_of(command: str, places: Sequence[str | None], options: Any, origin:
     """
     if any(place is None for place in places):
         return ""
-    words = [*command.split(), *map(str, places), *flag_words(options)]
-    words += ["--protected", ",".join(origin.protected)] if origin.protected else []
+    protected = ["--protected", ",".join(origin.protected)] if origin.protected else []
+    words = [*command.split(), *map(str, places), *flag_words(options), *protected]
     return shlex.join(["fairbits", *words, *flag_words(LoadingOptions(**origin.grants))])
 
 

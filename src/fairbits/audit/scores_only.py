@@ -66,8 +66,10 @@ def audit_scores(
     elif resume:
         raise OptionError(f"{str(place)!r} holds no audit of a table of scores to go on with; give it as --out.")
     else:
-        record = {"format": FORMAT, "status": "running", "subject": subject.name, "source": subject.source, **asked}
-        record |= {"seed": options.seed or 0, "identity": subject.identity.document(), **provenance()}
+        record = {
+            **{"format": FORMAT, "status": "running", "subject": subject.name, "source": subject.source, **asked},
+            **{"seed": options.seed or 0, "identity": subject.identity.document(), **provenance()},
+        }
     _write(place, record)
     tell = progress or (lambda *_: None)
     tell("proxies", "start", "")
@@ -134,8 +136,8 @@ def _studied(
 def _kept(folder: Path, record: Mapping[str, Any]) -> dict[str, Any] | None:
     """The study in a folder, where it is about the same table under the same settings."""
     document = read_json(folder / PROXIES) if (folder / PROXIES).is_file() else {}
-    same = (document.get("made_with") or {}).get("id") == record["identity"].get("id")
-    fits = same and document.get("seed") == record["seed"] and document.get("by") == record.get("by")
+    kept = ((document.get("made_with") or {}).get("id"), document.get("seed"), document.get("by"))
+    fits = kept == (record["identity"].get("id"), record["seed"], record.get("by"))
     return document if fits and {"attributes", "groups", "filing"} <= set(document) else None
 
 

@@ -151,8 +151,7 @@ def compute_report(
     )
     gate, gate_of_another = gate_of(run.folder, about.identity.id)
     wording = words_of(run.folder, about)
-    direct = sentence(facts, bits, measured.noise)
-    direct += "" if wording is None else f" In {wording.sentences()[0]}"
+    direct = sentence(facts, bits, measured.noise) + ("" if wording is None else f" In {wording.sentences()[0]}")
     made, unclaimed = run.manifest, wording is not None and not wording.families[0].found.claimed
     asked: dict[str, Any] = {"debug": debugged, "repair": repaired, "certify": certify_options(run.folder)}
     asked["proxies"] = study if study is not None and "seed" in study else None

@@ -52,8 +52,8 @@ def render_markdown_page(page: b.Page) -> str:
 
 
 def _document(page: b.Page, rows: int) -> str:
-    lines = [f"# {text(page.heading or page.title, 160)}", "", f"**{text(b.plain(page.sentence), 600)}**", ""]
-    lines += _lines(page.opening, rows)
+    head = (f"# {text(page.heading or page.title, 160)}", "", f"**{text(b.plain(page.sentence), 600)}**", "")
+    lines = [*head, *_lines(page.opening, rows)]
     for part in page.parts:
         kind = f" ({part.kind})" if part.kind else ""
         lines += [f"## {text(part.title)}{kind}", *_lines(part.blocks, rows)]

@@ -244,11 +244,13 @@ def write_scores_report(
         made_from="the table's own scores",
         glossary=True,
     )
-    about = {"subject": subject.name, "rows": document["rows"], "scores_only": True, "fairbits": __version__}
-    about |= {"identity": data.reproduction.identity, "format": FORMAT}
-    figures = {} if subject.quality is None else subject.quality.figures()
-    whole = plain({**about, **figures, "sentence": sentence, "proxies": summary(document)})
-    return _write(data, makers, page, whole, folder, run or folder)
+    about = {
+        **{"subject": subject.name, "rows": document["rows"], "scores_only": True, "fairbits": __version__},
+        **{"identity": data.reproduction.identity, "format": FORMAT},
+        **({} if subject.quality is None else subject.quality.figures()),
+        **{"sentence": sentence, "proxies": summary(document)},
+    }
+    return _write(data, makers, page, plain(about), folder, run or folder)
 
 
 def _data(

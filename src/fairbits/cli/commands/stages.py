@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
@@ -62,16 +61,19 @@ def measure(
     words = audit.words(epsilon=options.epsilon, seed=options.seed) if of_texts else None
     page = 'next  an audit file with kind = "twins" has a page and a gate, see docs/text.md'
     nearby = f"next  fairbits audit {subject}{loading.typed}" if twins == TwinsOptions() else page
-
-    def document() -> dict[str, Any]:
-        more = {} if words is None else {"words": store.record_to_json(words)}
-        return {**figures(audit.subject, found, top), "groups": measures.documents_of(groups), **more}
-
-    def look() -> Iterable[Block]:
-        wording = () if words is None else report.wording_blocks(words)
-        return chain(wording, report.measure_look(audit.subject, found, groups, top=top))
-
-    answer(as_json, document, look, nearby)
+    answer(
+        as_json,
+        lambda: {
+            **figures(audit.subject, found, top),
+            "groups": measures.documents_of(groups),
+            **({} if words is None else {"words": store.record_to_json(words)}),
+        },
+        lambda: chain(
+            () if words is None else report.wording_blocks(words),
+            report.measure_look(audit.subject, found, groups, top=top),
+        ),
+        nearby,
+    )
     return None
 
 

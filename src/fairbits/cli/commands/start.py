@@ -69,13 +69,20 @@ def audit(
     def look() -> Any:
         if not isinstance(found, audits.AuditResult):
             return report.study_look(door.subject, found.document)
-        asked = door.subject.asked_lines()
-        return report.audit_look(found.data, asked=asked, faults=found.faults, seconds=found.seconds, waited=waited())
+        return report.audit_look(
+            found.data,
+            asked=door.subject.asked_lines(),
+            faults=found.faults,
+            seconds=found.seconds,
+            waited=waited(),
+        )
 
-    about_run = {"run": str(folder), "report": str(found.page), "seconds": seconds}
     answer(
         as_json,
-        lambda: {**about_run, "summary": store.read_json(folder / "summary.json")},
+        lambda: {
+            **{"run": str(folder), "report": str(found.page), "seconds": seconds},
+            "summary": store.read_json(folder / "summary.json"),
+        },
         look,
         f"page  {found.page}",
         nearby,

@@ -254,8 +254,10 @@ def origin_blocks(found: DebugResult) -> Iterator[Block]:
             )
             for one in origin.shares
         ]
-        columns = [label("attributes"), share("comes with the data"), label(""), between("95 %", percent)]
-        columns += [share("with the single training"), share("this model agrees")]
+        columns = [
+            *(label("attributes"), share("comes with the data"), label(""), between("95 %", percent)),
+            *(share("with the single training"), share("this model agrees")),
+        ]
         yield TableBlock(columns, rows, "Of the differences between twins' scores; intervals over people and trainings")
     if origin.labels is not None:
         bits, carried = origin.labels.bits, "tell" if origin.labels.present else "tell nothing measurable:"

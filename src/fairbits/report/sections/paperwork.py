@@ -186,18 +186,16 @@ def file_blocks(data: ReportData) -> Iterator[Block]:
 def regulations_fold(parts: Iterable[PagePart], folds: Iterable[Fold]) -> Fold:
     """The texts, with links to the parts of the page that are there."""
     there = {part.name: part.title.lower() for part in parts} | {fold.name: str(fold.title).lower() for fold in folds}
-    rows = []
-    for one in POINTERS:
-        here = listed(Link(there[name], f"#{name}") for name in one.sections if name in there)
-        rows.append(((Link(one.text, one.address), Small(one.place)), one.asks, here or "nothing on this page"))
-    return Fold(
-        "Regulations",
-        [
-            Paragraph(NOTE, tone="lead"),
-            TableBlock([label("text"), label("asks for"), label("here")], rows, stacked=True),
-        ],
-        name="regulations",
-    )
+    rows = [
+        (
+            (Link(one.text, one.address), Small(one.place)),
+            one.asks,
+            listed(Link(there[name], f"#{name}") for name in one.sections if name in there) or "nothing on this page",
+        )
+        for one in POINTERS
+    ]
+    table = TableBlock([label("text"), label("asks for"), label("here")], rows, stacked=True)
+    return Fold("Regulations", [Paragraph(NOTE, tone="lead"), table], name="regulations")
 
 
 def filing_page(document: Mapping[str, Any], date: str) -> Page:

@@ -209,10 +209,15 @@ def waiver_blocks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     if not rows:
         yield Paragraph("The policy has no waivers.")
         return
-    lines = []
-    for one in rows:
-        left = "EXPIRED" if one["expired"] else f"{one['days_left']} days left"
-        lines.append((one["check"] or f"case {one['case']}", one["expires"], left, one["owner"], one["reason"]))
+    lines = [
+        (
+            one["check"] or f"case {one['case']}",
+            one["expires"],
+            "EXPIRED" if one["expired"] else f"{one['days_left']} days left",
+            *(one["owner"], one["reason"]),
+        )
+        for one in rows
+    ]
     yield TableBlock([label(name) for name in ("about", "until", "", "owner", "reason")], lines)
 
 
