@@ -193,7 +193,7 @@ def write_catboost(path: Path) -> None:
 
 
 def write_pt2(path: Path) -> None:
-    from fairbits.models.torch.files import write_module
+    from fairbits.models.torch import write_module
 
     write_module(module(), 3, path)
 

@@ -139,7 +139,7 @@ def test_native_and_foreign_interventions_agree(zoo) -> None:
     """The same module as a native network and run by PyTorch with hooks."""
     pytest.importorskip("torch", reason="the torch extra is not installed")
     from fairbits.models import ModelOptions
-    from fairbits.models.torch.module import TorchModel
+    from fairbits.models.torch import TorchModel
 
     from .modules import sequential
     from .zoo import SCHEMA

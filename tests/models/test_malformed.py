@@ -54,7 +54,7 @@ def _skops(path: Path) -> None:
 
 
 def _pt2(path: Path) -> None:
-    from fairbits.models.torch.files import write_module
+    from fairbits.models.torch import write_module
 
     write_module(handwritten(), 9, path)
 
@@ -179,7 +179,7 @@ def test_a_pickle_is_refused_before_anything_runs(ending: str, tmp_path: Path) -
 
 def test_an_exported_program_with_pickled_parts_is_refused(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="the torch extra is not installed")
-    from fairbits.models.torch.files import write_module
+    from fairbits.models.torch import write_module
 
     write_module(handwritten(), 9, tmp_path / "model.pt2")
     mark = tmp_path / "ran"

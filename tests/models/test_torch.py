@@ -10,7 +10,7 @@ import pytest
 from fairbits import Encoding, Network
 from fairbits.errors import ModelError, OptionError
 from fairbits.models import Do, ModelOptions, load_model, load_with_encoding, save_as_original
-from fairbits.models.torch.module import TorchModel
+from fairbits.models.torch import TorchModel
 
 from ..conftest import random_people
 from .modules import residual, sequential
@@ -87,7 +87,7 @@ def test_a_bias_that_only_the_normalisation_has(tmp_path: Path, rng) -> None:
 
 
 def test_an_exported_program_written_back_is_one_that_torch_reads(tmp_path: Path, rng) -> None:
-    from fairbits.models.torch.files import write_module
+    from fairbits.models.torch import write_module
 
     write_module(sequential(), 9, tmp_path / "model.pt2")
     network = load_model(tmp_path / "model.pt2").with_interventions([Do(0, 1, 0.3), Do(1, 2, 0.0)])

@@ -504,7 +504,7 @@ def test_a_catboost_file_of_unnamed_columns_is_read_by_position(ending: str, tmp
 
 def test_a_lightgbm_file_is_opened_without_what_predictions_do_not_need(tmp_path):
     lightgbm = pytest.importorskip("lightgbm")
-    from fairbits.models.trees.boosters import clean_text
+    from fairbits.models.trees.readers import clean_text
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)

@@ -213,7 +213,7 @@ def torch_sequential(folder: Path) -> Specimen:
 
 def torch_exported(folder: Path) -> Specimen:
     pytest.importorskip("torch", reason="the torch extra is not installed")
-    from fairbits.models.torch.files import write_module
+    from fairbits.models.torch import write_module
 
     write_module(sequential(), 9, folder / "model.pt2")
     return of(folder / "model.pt2", by_torch(sequential()))
@@ -231,7 +231,7 @@ def torch_residual(folder: Path) -> Specimen:
 
 def torch_exported_residual(folder: Path) -> Specimen:
     pytest.importorskip("torch", reason="the torch extra is not installed")
-    from fairbits.models.torch.files import write_module
+    from fairbits.models.torch import write_module
 
     write_module(residual(), 9, folder / "model.pt2")
     return of(folder / "model.pt2", by_torch(residual()), THREE, trust_pickle=True)

@@ -207,7 +207,7 @@ def test_a_shape_that_cannot_hold_the_repair(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="the torch extra is not installed")
     torch.manual_seed(0)
     shape = torch.nn.Sequential(torch.nn.Linear(9, 6, bias=False), torch.nn.ReLU(), torch.nn.Linear(6, 2))
-    from fairbits.models.torch.files import write_module
+    from fairbits.models.torch import write_module
 
     write_module(shape, 9, tmp_path / "model.pt2")
     subject = load_subject(write_subject(tmp_path, path="model.pt2"))

@@ -1,11 +1,13 @@
 from .registry import BUILT_IN as BUILT_IN
 from .registry import BuiltIn as BuiltIn
 from .registry import built_in as built_in
+from .registry import load_card as load_card
+from .registry import load_subject as load_subject
 from .registry import load_table as load_table
+from .registry import save_network as save_network
 from .sources import add as add
 from .sources import available as available
 from .sources import forget as forget
-from .subjects import load_subject as load_subject
 from .trainer import BATCH as BATCH
 from .trainer import EstimatorTrainer as EstimatorTrainer
 from .trainer import Fitted as Fitted
@@ -14,8 +16,6 @@ from .trainer import Trainer as Trainer
 from .trainer import asked as asked
 from .trainer import epochs_for as epochs_for
 from .trainer import fit as fit
-from .trainer import load_card as load_card
 from .trainer import network_of as network_of
-from .trainer import save_network as save_network
 from .trainer import train_built_in as train_built_in
 from .trainer import trainer_of as trainer_of

@@ -1,20 +1,24 @@
-"""The built-in subjects' tables: what each is about, whose it is, and how to get its rows."""
+"""Subjects by name: those that are built in (tables, whose they are, and their networks), and your own of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 
 from fairbits.data import sources
 from fairbits.data.coding import compas, diabetes, meps
 from fairbits.data.coding.shipped import BANK, CENSUS, DEFAULT, GERMAN, HEART, STUDENTS
-from fairbits.domain import Encoding, Schema, Table
-from fairbits.errors import OptionError, choose_from
+from fairbits.domain import Encoding, GrantOptions, Schema, Table
+from fairbits.errors import ModelError, OptionError, SchemaError, choose_from
+from fairbits.models import Network, read_npz, write_npz
+from fairbits.subject import Subject, make_subject, subject_of_toml
 
-TABLES = Path(__file__).parent / "tables"
+TABLES, NETWORKS = Path(__file__).parent / "tables", Path(__file__).parent / "networks"
 CC_BY = "CC BY 4.0"
 
 
@@ -241,3 +245,58 @@ _ALL = (
     *_meps_pair("meps16", "HC-192", 21, 2016),
 )
 BUILT_IN: dict[str, BuiltIn] = {subject.name: subject for subject in _ALL}
+
+
+def load_network(name: str, *, folder: Path = NETWORKS) -> Network:
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        raise ModelError(f"there is no network for {name!r} in {folder}; make it with `fairbits data train {name}`.")
+    return read_npz(path)
+
+
+def load_card(name: str, *, folder: Path = NETWORKS) -> dict[str, Any]:
+    """The card of a built-in network: what it is, where it comes from and how good it is."""
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def save_network(network: Network, card: Mapping[str, Any], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{card['subject']}.npz"
+    write_npz(network, path)
+    path.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+def load_subject(name_or_toml: str | Path, **grants: Unpack[GrantOptions]) -> Subject:
+    """A built-in subject by its name, or your own from a ``subject.toml``.
+
+    Parameters
+    ----------
+    name_or_toml
+        A built-in name, or the path of a ``subject.toml``.
+    **grants
+        What the files may do, which they cannot say themselves: ``trust_code`` imports code that they name,
+        ``trust_pickle`` opens pickles, ``trust`` both; ``credential="NAME"`` gives the endpoint the secret in that
+        environment variable; ``max_model_bytes``, ``max_rows`` and ``max_seconds`` bound what is read.
+    """
+    text = str(name_or_toml)
+    if text in BUILT_IN:
+        return _built_in(text)
+    if text.endswith(".toml") or Path(text).exists():
+        return subject_of_toml(Path(text), grants)
+    raise SchemaError(
+        f"subject {text!r} is neither a file nor built in; {choose_from(text, BUILT_IN)}"
+        f" For your own model give an audit file (subject.toml)."
+    )
+
+
+def _built_in(name: str) -> Subject:
+    entry, table, test = BUILT_IN[name], load_table(name), None
+    held_out = table.held_out
+    if entry.own_test_rows and held_out is not None:
+        test = replace(table.rows(held_out), held_out=None, numbers=None)
+        table = replace(table.training(), numbers=None)  # they came in files of their own, which count from 1
+    notes = (f"these people are {table.origin}.",) if entry.synthetic else ()
+    return make_subject(
+        name, load_network(name), entry.schema, table, encoding=entry.encoding(), test=test, notes=notes, source=name
+    )

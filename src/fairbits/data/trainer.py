@@ -13,13 +13,11 @@ and on standardised inputs. The scaling is folded into the first layer afterward
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,23 +41,11 @@ from fairbits.models import (
     fresh_estimator,
     last_step,
     named_object,
-    read_npz,
     reason,
     refit,
-    write_npz,
 )
 from fairbits.subject import Subject, balanced_accuracy
 from fairbits.text import percent
-
-NETWORKS = Path(__file__).parent / "networks"
-
-
-def load_network(name: str, *, folder: Path = NETWORKS) -> Network:
-    path = folder / f"{name}.npz"
-    if not path.exists():
-        raise ModelError(f"there is no network for {name!r} in {folder}; make it with `fairbits data train {name}`.")
-    return read_npz(path)
-
 
 HIDDEN = (64, 32, 16, 8, 4)
 BATCH = 128
@@ -71,19 +57,6 @@ LEARNING_RATE = 0.01
 ALIVE, ATTEMPTS = 0.001, 5
 #: Activations, and what scikit-learn calls them.
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "identity": "identity"}
-
-
-def load_card(name: str, *, folder: Path = NETWORKS) -> dict[str, Any]:
-    """The card of a built-in network: what it is, where it comes from and how good it is."""
-    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-
-
-def save_network(network: Network, card: Mapping[str, Any], folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{card['subject']}.npz"
-    write_npz(network, path)
-    path.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
-    return path
 
 
 def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, dict[str, Any]]:

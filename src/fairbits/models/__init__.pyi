@@ -51,11 +51,11 @@ from .native.network import write_npz as write_npz
 from .native.trainer import Fitting as Fitting
 from .native.trainer import Scaling as Scaling
 from .native.trainer import refit as refit
-from .onnx.adapter import activation_node as activation_node
-from .onnx.adapter import write_graph as write_graph
-from .onnx.graph import FAVOURABLE_KEY as FAVOURABLE_KEY
-from .onnx.graph import import_onnx as import_onnx
-from .onnx.graph import side_files as side_files
+from .onnx import FAVOURABLE_KEY as FAVOURABLE_KEY
+from .onnx import activation_node as activation_node
+from .onnx import import_onnx as import_onnx
+from .onnx import side_files as side_files
+from .onnx import write_graph as write_graph
 from .options import ModelOptions as ModelOptions
 from .outputs import FittedModel as FittedModel
 from .outputs import Loaded as Loaded
@@ -85,7 +85,7 @@ from .registry import settled_original as settled_original
 from .registry import trusted_types as trusted_types
 from .sklearn import last_step as last_step
 from .tokens import TokenClassifier as TokenClassifier
-from .torch.module import TorchModel as TorchModel
+from .torch import TorchModel as TorchModel
 from .trees.ensemble import NAN as NAN
 from .trees.ensemble import ZERO as ZERO
 from .trees.ensemble import ZERO_WIDTH as ZERO_WIDTH

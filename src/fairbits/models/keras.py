@@ -123,7 +123,7 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
         note = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
     slots, encoding = _slots(model, schema, options)
     if import_keras("running Keras models").backend.backend() == "torch":
-        from fairbits.models.torch.module import TorchModel
+        from fairbits.models.torch import TorchModel
 
         rows = None if encoding is None or schema is None else encoding.encode(random_people(schema, 64))
         inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)

@@ -14,7 +14,6 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,9 @@ from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.base import Model, needed
 from fairbits.models.black_box import attribute, foreign, homes_of, is_model, wrap_foreign
 from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, options_after_trial
-from fairbits.models.native.network import Network
+from fairbits.models.native.network import Network, read_npz
 from fairbits.models.options import ModelOptions
-from fairbits.models.outputs import Loaded, Owner, fit_to_schema, read_output
+from fairbits.models.outputs import Loaded, fit_to_schema, read_output
 from fairbits.models.trees.ensemble import Damaged
 
 PICKLES = (".pkl", ".pickle", ".joblib")
@@ -65,7 +64,15 @@ def named_object(reference: str, *, trust_code: bool = False) -> Any:
             public = [entry for entry in dir(found) if not entry.startswith("_")]
             raise ModelError(f"{module_name!r} has no {path!r}; {choose_from(name, public)}")
         found = getattr(found, name)
-    _check_foreign(found, reference)
+    # What a module of one's own only passes on is refused: ``mymodule:os.fork``, or ``from builtins import exec``.
+    home = getattr(found, "__module__", None) or type(found).__module__
+    if inspect.ismodule(found):
+        raise ModelError(f"{reference!r} is a module; name a function or a model in it.")
+    code = inspect.isroutine(found) or inspect.isclass(found)
+    if code and str(home).partition(".")[0] in _NO_MODELS - {"__main__"}:
+        raise ModelError(
+            f"{reference!r} belongs to Python itself ({home}), which has no models; name a function of your own."
+        )
     return found
 
 
@@ -97,19 +104,6 @@ def _only(process: int) -> None:
     """End a copy of the process that foreign code has made by a fork: it must not go on with our work."""
     if os.getpid() != process:
         os._exit(70)
-
-
-def _check_foreign(found: Any, reference: str) -> None:
-    """Refuse what a module of one's own only passes on: ``mymodule:os.fork``, or ``from builtins import exec``."""
-    home = getattr(found, "__module__", None) or type(found).__module__
-    if inspect.ismodule(found):
-        raise ModelError(f"{reference!r} is a module; name a function or a model in it.")
-    if (inspect.isroutine(found) or inspect.isclass(found)) and str(home).partition(".")[0] in _NO_MODELS - {
-        "__main__"
-    }:
-        raise ModelError(
-            f"{reference!r} belongs to Python itself ({home}), which has no models; name a function of your own."
-        )
 
 
 def _takes_something(found: Any) -> bool:
@@ -202,8 +196,6 @@ def read_decider(source: str | Path, options: ModelOptions) -> Any:
             f"the decider {str(file)!r} is a {ending or 'nameless'} file; texts take a .skops file, a pickle, "
             f"module:function, or an address that ends in /v1."
         )
-    if ending == ".skops":
-        check_skops(file, options)
     return read_object(file, trust_pickle=options.trust_pickle)
 
 
@@ -221,7 +213,7 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
         return Loaded(wrap_foreign(model))
     adapters = {
         "keras:from_keras": "keras" in homes,
-        "torch.module:from_torch": "torch" in homes,
+        "torch:from_torch": "torch" in homes,
         "sklearn:from_sklearn": any(callable(attribute(model, name)) for name in ("predict_proba", "predict")),
         "predictors:from_function": callable(model),
     }
@@ -260,13 +252,13 @@ def _checked(path: str | Path, options: ModelOptions) -> Path:
         )
     check_file(file, options.max_model_bytes)
     if suffix in _ARCHIVES or (suffix in {".pt", ".pth"} and is_archive(file)):
-        check_archive(file, options.max_model_bytes)
+        entries = check_archive(file, options.max_model_bytes)
+        if suffix == ".skops" and not options.trust_pickle:
+            check_arrays(file, entries, options.max_model_bytes)
     return file
 
 
 def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.native.network import read_npz
-
     network = read_npz(file, max_model_bytes=options.max_model_bytes)
     return Loaded(
         read_output(network if options.favourable is None else network.with_favourable(options.favourable), options)
@@ -274,43 +266,16 @@ def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 def _object(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A .skops file, whose arrays are looked at first, or a pickle, which is opened only where it is trusted."""
+    """A .skops file, or a pickle, which is opened only where it is trusted."""
     safe = file.suffix.lower() == ".skops"
-    if safe:
-        check_skops(file, options)
     if safe or options.trust_pickle:
         # Imported here while the child imports it, and not counted as the model's own time.
         needs = ("skops.io" if safe else "joblib", "sklearn.ensemble", "pandas")
         options = options_after_trial(file, schema, options, needs=needs)
-    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
+    return adapt_content(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
-def check_skops(file: Path, options: ModelOptions) -> None:
-    """Refuse arrays in a .skops file that declare more than is allowed, unless the file is trusted."""
-    if not options.trust_pickle:
-        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
-
-
-def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A booster's own file, its trees held against its library on the inputs that the schema makes."""
-    from fairbits.models.trees.adapter import library_of_file, opened_booster
-    from fairbits.models.trees.boosters import missing_notes
-    from fairbits.models.trees.ensemble import TreeModel
-
-    library = library_of_file(file)
-    options = options_after_trial(file, schema, options, needs=(library,))
-    booster = opened_booster(library, file)
-    loaded = _in_file(booster, file, schema, options)
-    if schema is None or loaded.owner is None or not isinstance(loaded.model, TreeModel):
-        return loaded
-    ask = booster.predict_proba if loaded.model.classes and hasattr(booster, "predict_proba") else booster.predict
-    taken = [one for i, one in enumerate(schema.attributes) if loaded.encoding and i not in loaded.encoding.unseen]
-    notes = missing_notes(taken) if library == "xgboost" else ()
-    owner = Owner(ask, (), "inputs", library=loaded.owner.library)
-    return replace(loaded, notes=(*loaded.notes, *notes), owner=owner)
-
-
-def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+def adapt_content(model: Any, file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     try:
         return adapt(model, schema, options)
     except FairbitsError as error:
@@ -326,17 +291,17 @@ _FRAMEWORKS = {
 #: The function that reads a kind of file, by its ending.
 _READERS = {
     ".npz": "registry:_npz",
-    ".onnx": "onnx.adapter:read_onnx",
+    ".onnx": "onnx:read_onnx",
     **dict.fromkeys((".skops", *PICKLES), "registry:_object"),
-    ".pt2": "torch.files:read_pt2",
-    **dict.fromkeys((".pt", ".pth"), "torch.files:read_weights"),
+    ".pt2": "torch:read_pt2",
+    **dict.fromkeys((".pt", ".pth"), "torch:read_weights"),
     ".keras": "keras:read_file",
-    **dict.fromkeys((".txt", ".json", ".ubj", ".cbm"), "registry:_booster"),
+    **dict.fromkeys((".txt", ".json", ".ubj", ".cbm"), "trees.adapter:read_file"),
 }
 #: The function that writes a network into an original of a framework.
 _WRITERS = {
-    **{"onnx": "onnx.adapter:rewrite_onnx", "keras": "keras:rewrite_keras"},
-    **{"torch": "torch.files:rewrite_torch", "sklearn": "sklearn:rewrite_sklearn"},
+    **{"onnx": "onnx:rewrite_onnx", "keras": "keras:rewrite_keras"},
+    **{"torch": "torch:rewrite_torch", "sklearn": "sklearn:rewrite_sklearn"},
 }
 
 
@@ -345,8 +310,7 @@ def ending_of(original: Any, options: ModelOptions | None = None) -> str:
     found = settled_original(original, options or ModelOptions())
     if isinstance(found, Path):
         return found.suffix.lower()
-    framework = _framework_of(found)
-    return {"fairbits": ".npz", "keras": ".keras", "torch": ".pt2"}.get(framework, ".skops")
+    return {"fairbits": ".npz", "keras": ".keras", "torch": ".pt2"}.get(_framework_of(found), ".skops")
 
 
 def save_as_original(network: Network, original: Any, path: str | Path, *, options: ModelOptions | None = None) -> None:
@@ -491,7 +455,7 @@ def read_object(path: Path, *, trust_pickle: bool) -> Any:
     with foreign(f"the model {str(path)!r} is not a readable .skops file"):
         model = io.load(path, trusted=unknown)
     if "sklearn.tree._tree.Tree" in unknown or any(name.endswith("TreePredictor") for name in unknown):
-        from fairbits.models.trees.sklearn import check_trees
+        from fairbits.models.trees.readers import check_trees
 
         try:
             check_trees(model)

@@ -18,8 +18,7 @@ from fairbits.errors import ModelError
 from fairbits.models.base import needed
 from fairbits.models.black_box import Reading, foreign, numbers_in
 from fairbits.models.guards import check_file, options_after_trial
-from fairbits.models.onnx.adapter import named, session_of, typed
-from fairbits.models.onnx.graph import check_sizes
+from fairbits.models.onnx import check_sizes, named, session_of, typed
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import output_kind_of, read_note
 from fairbits.models.registry import checked_file
@@ -157,7 +156,7 @@ def _of_graph(file: Path, options: ModelOptions) -> tuple[list[str], int | None,
 
 
 def _of_program(file: Path, options: ModelOptions) -> tuple[list[str], int | None, Run, None]:
-    from fairbits.models.torch.files import open_program
+    from fairbits.models.torch import open_program
 
     torch = needed("torch", "torch", "running an exported program")
     module, shapes = open_program(file, options, "it takes token ids")

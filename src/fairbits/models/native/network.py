@@ -440,7 +440,7 @@ class Network(SeveralClasses):
         file = Path(path)
         write = write_npz
         if file.suffix.lower() == ".onnx":
-            from fairbits.models.onnx.adapter import write_onnx as write
+            from fairbits.models.onnx import write_onnx as write
         elif file.suffix.lower() != ".npz":
             raise ModelError(f"a network cannot be saved as {str(file)!r}; use .npz or .onnx.")
         try:

@@ -31,20 +31,44 @@ from fairbits.domain import (
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError, choose_from
 from fairbits.functions import expit
 from fairbits.models.black_box import attribute, foreign
+from fairbits.models.guards import options_after_trial
 from fairbits.models.inputs import random_people
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
-from fairbits.models.outputs import Loaded, column_note, fit_to_schema, with_model_classes
+from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema, with_model_classes
 from fairbits.models.predictors import RefusesMissing, from_predictor, label_columns, parts_of, spellings
-from fairbits.models.trees.boosters import clean_text, ensemble_of_booster, ensemble_of_catboost, ensemble_of_document
+from fairbits.models.registry import adapt_content
 from fairbits.models.trees.ensemble import Read, TreeModel
-from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
+from fairbits.models.trees.readers import (
+    clean_text,
+    ensemble_of_booster,
+    ensemble_of_catboost,
+    ensemble_of_document,
+    ensemble_of_sklearn,
+    is_sklearn_ensemble,
+    missing_notes,
+)
 
 _KINDS = {
     "lightgbm": ("Booster", "LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker"),
     "xgboost": ("Booster", "XGBModel", "XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor"),
     "catboost": ("CatBoost", "CatBoostClassifier", "CatBoostRegressor"),
 }
+
+
+def read_file(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A booster's own file, its trees held against its library on the inputs that the schema makes."""
+    library = library_of_file(file)
+    options = options_after_trial(file, schema, options, needs=(library,))
+    booster = opened_booster(library, file)
+    loaded = adapt_content(booster, file, schema, options)
+    if schema is None or loaded.owner is None or not isinstance(loaded.model, TreeModel):
+        return loaded
+    ask = booster.predict_proba if loaded.model.classes and hasattr(booster, "predict_proba") else booster.predict
+    taken = [one for i, one in enumerate(schema.attributes) if loaded.encoding and i not in loaded.encoding.unseen]
+    notes = missing_notes(taken) if library == "xgboost" else ()
+    owner = Owner(ask, (), "inputs", library=loaded.owner.library)
+    return replace(loaded, notes=(*loaded.notes, *notes), owner=owner)
 
 
 def library_of_file(file: Path) -> str:
@@ -103,14 +127,8 @@ def from_booster(model: Any, schema: Schema | None, options: ModelOptions) -> Lo
     """A fitted tree model in memory as a native model, with its features found in the schema."""
     read = settled(read_object(model), schema, options)
     if schema is None:
-        trees: Any = with_encoding(read, None)
-        return (
-            trees
-            if options.favourable is None
-            else replace(trees, model=trees.model.with_favourable(options.favourable))
-        )
-    encoding, notes = encoding_for(read, schema, options)
-    return with_encoding(read, encoding, notes)
+        return with_encoding(read, None, favourable=options.favourable)
+    return with_encoding(read, *encoding_for(read, schema, options))
 
 
 def read_object(model: Any) -> Read:
@@ -135,9 +153,12 @@ def read_object(model: Any) -> Read:
     return replace(read, labels=tuple(text_of(value) for value in list(classes)))
 
 
-def with_encoding(read: Read, encoding: Encoding | None, notes: tuple[str, ...] = ()) -> Loaded:
+def with_encoding(
+    read: Read, encoding: Encoding | None, notes: tuple[str, ...] = (), *, favourable: int | None = None
+) -> Loaded:
     model = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
-    return Loaded(model, encoding, read.labels, (*read.notes, *notes))
+    chosen = model if favourable is None else model.with_favourable(favourable)
+    return Loaded(chosen, encoding, read.labels, (*read.notes, *notes))
 
 
 def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:

@@ -1,1 +1,0 @@
-"""ONNX graphs: read, run and written."""

@@ -1,1 +1,0 @@
-"""PyTorch: modules, weight files and exported programs."""
