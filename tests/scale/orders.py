@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairbits.scale import Job, Signals
+from fairbits.scale import Job
 
 
 def prepare(shared: Any) -> Any:
     return shared
 
 
-def obey(shared: Any, order: Any, signals: Signals) -> Any:
+def obey(shared: Any, order: Any, stop: Callable[[], bool]) -> Any:
     """Do what the shard says: give a number back, fail, or die the first so many times."""
     what, times, note = order
     with Path(shared, note).open("a") as file:

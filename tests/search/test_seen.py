@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from fairbits.engine.seen import LOAD, START, Seen, keys_of
-from fairbits.errors import OptionError, TableError
 
 ONES = 2**64 - 1
 FROZEN = [6579278176188481896, 14302706867245203012]
@@ -78,17 +77,6 @@ def test_a_batch_may_be_a_read_only_slice() -> None:
     keys = np.repeat(np.arange(6, dtype=np.uint64), 2)
     keys.flags.writeable = False
     assert Seen(capacity_hint=10).add(keys[::2]).all()
-
-
-def test_bad_input() -> None:
-    with pytest.raises(OptionError, match="capacity_hint must be 0 or more, but got -1"):
-        Seen(capacity_hint=-1)
-    with pytest.raises(TableError, match="flat array of uint64"):
-        Seen(capacity_hint=1).add(np.zeros(3))  # type: ignore[arg-type]
-    with pytest.raises(TableError, match=r"columns must lie within 0\.\.1"):
-        keys_of(np.zeros((3, 2)), np.array([0, 2]))
-    with pytest.raises(TableError, match="codes"):
-        keys_of(np.zeros(3), np.array([0]))
 
 
 def test_only_the_chosen_columns_matter(rng: np.random.Generator) -> None:

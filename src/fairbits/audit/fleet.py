@@ -109,13 +109,13 @@ def audit_fleet(
     return fleet, report.write_fleet(fleet, place)
 
 
-def _perform(shared: _Shared, member: FleetSubject, signals: scale.Signals) -> report.FleetMember:
+def _perform(shared: _Shared, member: FleetSubject, stop: Callable[[], bool]) -> report.FleetMember:
     """One audit. Whatever is wrong with this subject is its own affair."""
     folder = Path(member.folder)
     again = is_scores_audit(folder) or (folder / "run.json").is_file()
     try:
         audit = Audit.of(member.source, as_is=shared.as_is, **shared.grants)
-        found = audit.audit(out=folder, resume=again, stop=signals.stop, **arguments_of(shared.options))
+        found = audit.audit(out=folder, resume=again, stop=stop, **arguments_of(shared.options))
     except FairbitsError as error:
         return report.FleetMember(member.name, member.source, error=str(error))
     except Exception as error:  # noqa: BLE001 - a model may raise anything, and the other subjects go on

@@ -3,7 +3,6 @@ from .executor import Fault as Fault
 from .executor import Job as Job
 from .executor import Listener as Listener
 from .executor import Portable as Portable
-from .executor import Signals as Signals
 from .executor import carry_out as carry_out
 from .run import search as search
 from .run import train_out_by as train_out_by

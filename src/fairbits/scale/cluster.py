@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from fairbits.engine import available_cores
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
-from fairbits.scale.executor import Executor, Fault, Job, Signals, TaskOutcome, fault_of
+from fairbits.scale.executor import Executor, Fault, Job, TaskOutcome, fault_of
 
 LOCAL = "local"
 #: Seconds that workers may take to prepare; a cluster that is still growing takes shards as it comes.
@@ -198,4 +198,4 @@ def _state(token: str, shared: list[Any], threads: int) -> None:
 def _perform(token: str, shared: list[Any], threads: int, shard: Any) -> Any:
     _state(token, shared, threads)
     job, state = _states[token]
-    return job.perform(state, shard, Signals())
+    return job.perform(state, shard, lambda: False)

@@ -31,18 +31,14 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
 
 @dataclass(frozen=True, slots=True)
-class Signals:
-    """How a shard that is being done learns of an early end."""
-
-    stop: Callable[[], bool] = lambda: False
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
-    """What workers do with shards: prepare once with what all of them share, then perform one after the other."""
+    """What workers do with shards: prepare once with what all of them share, then perform one after the other.
+
+    Whoever performs is told the shard, and asks the last argument whether to end early.
+    """
 
     prepare: Callable[[Any], Any]
-    perform: Callable[[Any, Any, Signals], Any]
+    perform: Callable[[Any, Any, Callable[[], bool]], Any]
     shared: Any
 
 
@@ -188,7 +184,7 @@ def _in_this_process(job: Job, shards: Shards, listener: Listener) -> Carried:
         if listener.stop():
             carried.stopped = True
             break
-        carried.results[number] = job.perform(state, shard, Signals(listener.stop))
+        carried.results[number] = job.perform(state, shard, listener.stop)
         listener.done(number, carried.results[number])
     return carried
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 import cloudpickle
 
 from fairbits.errors import FairbitsError
-from fairbits.scale.executor import Executor, Fault, Job, Signals, TaskOutcome, fault_of
+from fairbits.scale.executor import Executor, Fault, Job, TaskOutcome, fault_of
 
 #: How often a worker may die while it starts, before that is taken for a fault of the installation.
 STARTS = 3
@@ -152,4 +152,4 @@ def _ready() -> None:
 
 def _perform(shard: Any) -> Any:
     _ready()
-    return _own["job"].perform(_own["state"], shard, Signals(lambda: bool(_own["flag"].value)))
+    return _own["job"].perform(_own["state"], shard, lambda: bool(_own["flag"].value))

@@ -5,7 +5,7 @@ where a shard holds some neurons at some values and measures the cases again, or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -80,7 +80,13 @@ def _by_workers(
     search: SearchInProgress,
 ) -> Ending:
     """Have all tasks done by an executor, and again where a worker was lost."""
-    shared = _Shared(subject, settings, str(setup.folder), setup.buckets, setup.batch)
+    folder, buckets, batch = str(setup.folder), setup.buckets, setup.batch
+
+    def prepared(about: Portable) -> WorkerSetup:
+        problem, strategy = problem_of(about.open(), settings)
+        prepare(problem, strategy)
+        return WorkerSetup(problem, strategy, Layout(problem.schema), place_of(folder), buckets, batch)
+
     listener = Listener(
         started=search.start,
         done=lambda number, found: search.done(number, *found),
@@ -90,32 +96,13 @@ def _by_workers(
     )
     carried = carry_out(
         executor_options,
-        Job(_prepare, lambda setup, task, signals: perform(setup, task, stop=signals.stop), shared),
+        Job(prepared, lambda setup, task, stop: perform(setup, task, stop=stop), subject),
         ((task.number, task) for task in tasks),
         listener,
         pack=lambda task: replace(task, elapsed=search.elapsed),
     )
     lost = {number: f"after {RETRIES + 1} tries: {fault.words}" for number, fault in carried.lost.items()}
     return Ending(carried.stopped, lost)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What all workers of a search are given, once."""
-
-    subject: Portable
-    settings: Settings
-    folder: str
-    buckets: int
-    batch: int | None
-
-
-def _prepare(shared: _Shared) -> WorkerSetup:
-    """Open the subject and get ready to search it."""
-    problem, strategy = problem_of(shared.subject.open(), shared.settings)
-    prepare(problem, strategy)
-    layout = Layout(problem.schema)
-    return WorkerSetup(problem, strategy, layout, place_of(shared.folder), shared.buckets, shared.batch)
 
 
 #: Interventions in a shard: enough to share what does not depend on them, few enough to be spread.
