@@ -43,7 +43,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.debug.records import (
-    FORMER_RULES,
     QUANTILES,
     RULES,
     Candidate,
@@ -85,11 +84,10 @@ VOTE_RESAMPLES = 2000
 
 
 def check_rule(rule: str) -> Rule:
-    """The rule of this name, which may be a former one."""
-    known = FORMER_RULES.get(rule, rule)
-    if known not in RULES:
+    """The rule of this name."""
+    if rule not in RULES:
         raise OptionError(f"rule {rule!r} is not known; {choose_from(str(rule), RULES)}")
-    return known
+    return rule
 
 
 def layer_distances(
@@ -166,22 +164,20 @@ def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[
     """One record per layer, with the votes of the cases."""
     votes = np.bincount(ballots_of(rho), minlength=delta.shape[1])
     votes[0] = 0
-    found = []
-    for layer, width in enumerate(widths):
-        growth = rho[:, layer - 1] if layer and not np.isnan(rho[:, layer - 1]).any() else None
-        found.append(
-            LayerEffect(
-                layer=layer,
-                width=width,
-                delta=float(delta[:, layer].mean()),
-                rho=None if growth is None else float(growth.mean()),
-                votes=int(votes[layer]),
-                delta_quantiles=_quantiles(delta[:, layer]),
-                rho_quantiles=None if growth is None else _quantiles(growth),
-                role={0: "protected input", len(widths) - 1: "output"}.get(layer, "hidden"),
-            )
+    growths = [None, *(None if np.isnan(one).any() else one for one in rho.T)]
+    return tuple(
+        LayerEffect(
+            layer=layer,
+            width=width,
+            delta=float(delta[:, layer].mean()),
+            rho=None if growth is None else float(growth.mean()),
+            votes=int(votes[layer]),
+            delta_quantiles=_quantiles(delta[:, layer]),
+            rho_quantiles=None if growth is None else _quantiles(growth),
+            role={0: "protected input", len(widths) - 1: "output"}.get(layer, "hidden"),
         )
-    return tuple(found)
+        for layer, (width, growth) in enumerate(zip(widths, growths, strict=True))
+    )
 
 
 def text_effects(

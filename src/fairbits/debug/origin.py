@@ -99,8 +99,7 @@ def _mean_bits(evaluator: Evaluator, rows: npt.NDArray[np.float32], valid: Truth
     """Q∞ and Q1 per case, (2, cases), over the combinations held under which anybody can exist."""
     vector = evaluator.by_vector
     found = evaluator.figures_of_classes(rows, valid) if vector else evaluator.figures_of_scores(rows[:, :, 0], valid)
-    weights = np.ones(len(rows)) if valid is None else valid.any(axis=1).astype(np.float64)
-    mass = weights.reshape(cases, -1)
+    mass = (np.ones(len(rows)) if valid is None else valid.any(axis=1).astype(np.float64)).reshape(cases, -1)
     bits = np.stack([np.log2(found.k), found.q_1.astype(np.float64)])
     return np.asarray((mass * bits.reshape(2, cases, -1)).sum(axis=2) / np.maximum(mass.sum(axis=1), 1.0))
 
@@ -124,8 +123,8 @@ OUTSIDE = 0.025
 #: is made of them, and so many times at most.
 HEAVIER, MOST_HEAVIER = 60.0, 30.0
 
-#: A figure of a table of products: from which place on the trainings stand, and which pairs of them are different.
-_Figure = Callable[[Floats, int, npt.NDArray[np.bool_]], Floats]
+#: A figure by C and V, or by another part and its whole.
+_Figure = Callable[[Floats, Floats], Floats]
 
 
 def shared_part(
@@ -181,6 +180,22 @@ def _products(scores: Floats, valid: Truth | None) -> Floats:
     return np.asarray(moved @ moved.transpose(0, 2, 1) / total[:, None, None])
 
 
+def _parts(tables: Floats, apart: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """C and V of the trainings in each table of products."""
+    common = np.where(apart, tables, 0.0).sum(axis=(-2, -1)) / apart.sum(axis=(-2, -1))
+    return common, np.diagonal(tables, axis1=-2, axis2=-1).mean(axis=-1)
+
+
+def _own_parts(tables: Floats, _: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """What the model under test, which comes first, and the trainings agree on, and what it makes of twins itself."""
+    return tables[..., 0, 1:].mean(axis=-1), tables[..., 0, 0]
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    """0 where there is nothing to have a part of."""
+    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
+
+
 class _Shares:
     def __init__(self, products: Floats, *, trainings: int, own: bool, rng: np.random.Generator, resamples: int):
         self.first = int(own)  # the model under test comes first, where it is there
@@ -191,29 +206,29 @@ class _Shares:
         self.whole = products.mean(axis=0)
 
     def found(self, attributes: tuple[str, ...]) -> OriginShare:
-        value, drawn, left_out = self._of_all(_share)
-        shared = self._interval(value, drawn, left_out, top=1.0)
+        shared = self._interval(*self._of_all(_ratio), top=1.0)
         for low, high in (self._normal_shares(), self._one_more_person()):
             shared = Estimate(shared.value, min(shared.low, low), max(shared.high, high))
-        effect, common = (self._interval(*self._of_all(figure), top=np.inf) for figure in (_effect, _common))
-        own = self._interval(*self._of_all(_agreement, own=True), top=np.inf) if self.own else None
+        sizes: tuple[_Figure, _Figure] = (lambda _, v: np.sqrt(v)), (lambda c, _: np.sqrt(np.maximum(c, 0.0)))
+        effect, common = (self._interval(*self._of_all(figure), top=np.inf) for figure in sizes)
+        own = self._interval(*self._of_all(_ratio, _own_parts), top=np.inf) if self.own else None
         return OriginShare(attributes, shared, shared.remainder, own, effect, common)
 
-    def _of_all(self, figure: _Figure, *, own: bool = False) -> tuple[float, tuple[Floats, Floats], Floats]:
+    def _of_all(self, figure: _Figure, read: Any = _parts) -> tuple[float, tuple[Floats, Floats], Floats]:
         """A figure as it is, under both kinds of resampling, and with one training left out at a time."""
-        n, start = self.trainings, int(own)
+        n, start = self.trainings, int(read is _own_parts)
         every = [*range(start), *range(self.first, self.first + n)]
         apart = ~np.eye(n, dtype=np.bool_)
-        whole = float(figure(self.whole[np.ix_(every, every)], start, apart))
-        people = figure(self.by_people[:, every][:, :, every], start, apart)
+        whole = float(figure(*read(self.whole[np.ix_(every, every)], apart)))
+        people = figure(*read(self.by_people[:, every][:, :, every], apart))
         chosen = self._draws(len(people), n)
         index = np.column_stack([np.zeros((len(chosen), start), np.int64), self.first + chosen])
         tables = self.by_people[np.arange(len(chosen))[:, None, None], index[:, :, None], index[:, None, :]]
-        both = figure(tables, start, chosen[:, :, None] != chosen[:, None, :])
+        both = figure(*read(tables, chosen[:, :, None] != chosen[:, None, :]))
         left_out = np.full(n, whole)
         for out in range(n if n > 2 else 0):
             without = np.delete(every, start + out)
-            left_out[out] = figure(self.whole[np.ix_(without, without)], start, apart[1:, 1:])
+            left_out[out] = figure(*read(self.whole[np.ix_(without, without)], apart[1:, 1:]))
         return whole, (people, both), left_out
 
     def _one_more_person(self) -> tuple[float, float]:
@@ -225,7 +240,7 @@ class _Shares:
         """
         n = self.trainings
         tables = self.products[:, self.first :, self.first :]
-        common, effect = _parts(tables, 0, np.broadcast_to(~np.eye(n, dtype=np.bool_), tables.shape))
+        common, effect = _parts(tables, np.broadcast_to(~np.eye(n, dtype=np.bool_), tables.shape))
         weights = self.rng.standard_exponential((len(self.by_people), len(effect) + 1))
         agreed, whole = weights[:, :-1] @ common, weights[:, :-1] @ effect
         if not effect.sum() > 0:
@@ -244,7 +259,7 @@ class _Shares:
         """
         n = self.trainings
         table = self.whole[self.first :, self.first :]
-        common, effect = map(float, _parts(table, 0, ~np.eye(n, dtype=np.bool_)))
+        common, effect = map(float, _parts(table, ~np.eye(n, dtype=np.bool_)))
         middle = np.eye(n) - 1 / n
         errors = middle @ table @ middle
         total = float(np.trace(errors))
@@ -298,35 +313,6 @@ def _noncentrality(ratio: float, dimensions: float, trainings: int, level: float
     return float(optimize.brentq(above, 0.0, high)) if above(0.0) > 0 else 0.0
 
 
-def _parts(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """C and V of the trainings in each table of products."""
-    trained = tables[..., start:, start:]
-    pairs = apart.sum(axis=(-2, -1))
-    common = np.where(apart, trained, 0.0).sum(axis=(-2, -1)) / pairs
-    return common, np.diagonal(trained, axis1=-2, axis2=-1).mean(axis=-1)
-
-
-def _share(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> Floats:
-    return _ratio(*_parts(tables, start, apart))
-
-
-def _effect(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> Floats:
-    return np.sqrt(_parts(tables, start, apart)[1])
-
-
-def _common(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> Floats:
-    return np.sqrt(np.maximum(_parts(tables, start, apart)[0], 0.0))
-
-
-def _agreement(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> Floats:  # noqa: ARG001 - as the others
-    return _ratio(tables[..., 0, start:].mean(axis=-1), tables[..., 0, 0])
-
-
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    """0 where there is nothing to have a part of."""
-    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
-
-
 #: Rows that a training needs, and people of the rarest class.
 LEAST_ROWS, LEAST_OF_CLASS = 100, 10
 #: Trainings on a table of so many rows or fewer, and on a larger one.
@@ -352,11 +338,6 @@ class TrainOut(Protocol):
         self, subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None
     ) -> list[Trained]:
         """What the training of each seed scores; ``epochs`` cuts trainings of networks short."""
-
-
-def trainings_for(rows: int) -> int:
-    """How many trainings are compared on a table of so many rows."""
-    return TRAININGS_SMALL if rows <= SMALL_TABLE else TRAININGS_LARGE
 
 
 def quick_epochs(rows: int) -> int:

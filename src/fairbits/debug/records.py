@@ -24,6 +24,7 @@ from fairbits.models import Do
 from fairbits.shape import reading
 from fairbits.store import (
     Run,
+    numbered,
     read_json,
     read_parquet,
     record_from_json,
@@ -39,8 +40,6 @@ Units = Literal["layers", "trees"]
 SURE = 0.95
 Rule = Literal["ours", "code", "text"]
 RULES: tuple[Rule, ...] = ("ours", "code", "text")
-#: What rules were called before.
-FORMER_RULES: Mapping[str, Rule] = {"spread": "ours", "paper": "code"}
 Floats = npt.NDArray[np.float64]
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
 #: Neurons of each sign that debug.json names; neurons.parquet has all of them.
@@ -530,16 +529,6 @@ class DebugResult(Shown):
         return found
 
 
-def numbered(document: Any, step: int) -> Any:
-    """A document whose interventions count layers from 1 (``step`` +1), as files do, or from 0 (−1), as a ``Do``."""
-    if isinstance(document, list):
-        return [numbered(one, step) for one in document]
-    if not isinstance(document, dict):
-        return document
-    found = {name: numbered(value, step) for name, value in document.items()}
-    return {**found, "layer": found["layer"] + step} if found.keys() == {"layer", "neuron", "value"} else found
-
-
 def write_result(run: Run, result: DebugResult) -> None:
     """Write everything into the run's folder. What an earlier debugging found, and this one did not, goes."""
     tables = {LAYERS: layers_table(result), NEURONS: neurons_table(result), CASES: cases_table(result, run)}
@@ -558,9 +547,7 @@ def read_debug(folder: Path) -> DebugResult | None:
     if not path.is_file():
         return None
     with reading(path, _REMEDY):
-        document = read_json(path)
-        document["rule"] = FORMER_RULES.get(document["rule"], document["rule"])
-        found = record_from_json(DebugResult, numbered(document, -1))
+        found = record_from_json(DebugResult, numbered(read_json(path), -1))
     with reading(folder / CASES, _REMEDY):
         cases = read_parquet(folder / CASES, remedy=_REMEDY, columns=["k", "flips", "q_1"], max_rows=_MAX_ROWS)
         k, flips, q_1 = (cases[name].to_numpy(zero_copy_only=False) for name in ("k", "flips", "q_1"))
@@ -600,8 +587,10 @@ _NEURON_COLUMNS = (
     *("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", "k_choosing"),
     *("k_reported", "acd_choosing", "acd_low", "acd_high", "q_1_mean", "choosing", "reported"),
 )
-_KINDS = {"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_()}
-_KINDS |= dict.fromkeys(("statistic", "role", "label"), pa.string())
+_KINDS = {
+    **{"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_()},
+    **dict.fromkeys(("statistic", "role", "label"), pa.string()),
+}
 
 
 def neurons_table(result: DebugResult) -> pa.Table:

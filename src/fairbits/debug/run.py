@@ -34,6 +34,9 @@ from fairbits.debug.origin import (
     MAX_ATTRIBUTES,
     MIN_ROWS,
     QUICK_TRAININGS,
+    SMALL_TABLE,
+    TRAININGS_LARGE,
+    TRAININGS_SMALL,
     TrainOut,
     attribute_bits,
     label_bits,
@@ -42,7 +45,6 @@ from fairbits.debug.origin import (
     people_of,
     quick_epochs,
     train_here,
-    trainings_for,
 )
 from fairbits.debug.records import (
     Attribution,
@@ -162,8 +164,7 @@ def debug_run(
         ranked = worst if len(cases) < len(run) else 0  # cases that were not drawn at random
         layers, delta, rho, vote = work.layers(ranked) if inside else ((), None, None, None)  # type: ignore[assignment]
         suspect = suspect_of(layers, vote)
-        chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
-        neurons = work.neurons(chosen)
+        neurons = work.neurons([one.layer for one in layers[1:-1] if all_layers or one.layer == suspect])
     alike = bool((figures.k == 1).all())
     attribution = work.attribution()
     labels = work.label_bits()
@@ -351,7 +352,8 @@ class _Work:
         if alike or trainings == 0:
             why = "Nothing to explain: the twins of every case looked at are treated alike."
             return Origin((), why if alike else "Data or training was not asked: no model was trained again.", labels)
-        count, epochs = trainings or trainings_for(len(self.subject.table)), None
+        usual = TRAININGS_SMALL if len(self.subject.table) <= SMALL_TABLE else TRAININGS_LARGE
+        count, epochs = trainings or usual, None
         rows = len(self.subject.table.training())
         try:
             trainer = origin_trainer(self.subject)

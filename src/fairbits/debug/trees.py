@@ -124,23 +124,15 @@ class _Study:
 
     def _read_table(self, rng: np.random.Generator) -> None:
         table, encoding = self.subject.table, self.subject.encoding
-        max_rows = max(100, min(MAX_ROWS, MAX_KEPT // max(1, self.ensemble.trees)))
-        rows = sampled_rows(len(table), max_rows, rng)
+        most = max(100, min(MAX_ROWS, MAX_KEPT // max(1, self.ensemble.trees)))
+        rows = sampled_rows(len(table), most, rng)
         self.table_rows = self.ensemble.rounded(encoding.encode(table.codes[rows]))
         self.table_leaves = leaves_of(self.ensemble, self.walks, self.table_rows, threads=self.evaluator.threads)
-        self.table_sums = self._sums(self.table_leaves)
+        self.table_sums = self.ensemble.sums(self.table_leaves)
         self.labels = None if table.labels is None else table.labels[rows]
         self.accuracy = self._accuracy(self.table_sums)
         self.floor = -np.inf if self.accuracy is None else accuracy_floor(self.accuracy, self.subject)
         self.passing = self._passing(np.bincount(self.table_leaves.ravel(), minlength=len(self.owner)))
-
-    def _sums(self, leaves: npt.NDArray[np.int32]) -> Floats:
-        """What the trees add up to, (…, outputs)."""
-        total = np.empty((*leaves.shape[:-1], self.ensemble.outputs))
-        total[:] = self.ensemble.base
-        for tree, first in enumerate(self.ensemble.output.tolist()):
-            total[..., first : first + self.ensemble.width] += self.ensemble.values[leaves[..., tree]]
-        return total
 
     def _passing(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """How many come to every node, from how many end in every leaf."""
@@ -188,8 +180,9 @@ class _Study:
             inputs = with_stand_ins(np.asarray(self.subject.encoding.encode_twins(batch, twins)), valid)
             rows = ensemble.rounded(inputs.reshape(-1, inputs.shape[-1]))
             leaves = leaves_of(ensemble, self.walks, rows, threads=self.evaluator.threads)
-            leaves = leaves.reshape(len(batch), twins.m, -1)
-            yield _Part(slice(start, start + len(batch)), valid, rows, leaves, self._sums(leaves))
+            shape = len(batch), twins.m, -1
+            some = slice(start, start + len(batch))
+            yield _Part(some, valid, rows, leaves.reshape(shape), ensemble.sums(leaves).reshape(shape))
 
     def effects(self, *, all_trees: bool) -> TreeEffects:
         delta, rho, left_out, passing = self._leave_out()
@@ -228,7 +221,7 @@ class _Study:
         """δ and ρ of all cases and trees, what leaving out each tree does, and how many twins come to each node."""
         n, trees = len(self.cases), self.ensemble.trees
         delta, rho = np.zeros((2, n, trees))
-        found = _Counts(len(self.looking), n)
+        k, flips = np.zeros((len(self.looking), n), np.int32), np.zeros((len(self.looking), n), np.bool_)
         ends = np.zeros(len(self.owner), np.int64)
         means = [self.ensemble.values[self.table_leaves[:, tree]].mean(axis=0) for tree in self.looking]
         for part in self._parts():
@@ -241,12 +234,12 @@ class _Study:
                 without = self._figures(self._replaced(part.sums, tree, adds, means[place]), part.valid)
                 narrower = without.span.astype(np.float64)
                 rho[part.cases, tree] = (span - narrower) / (narrower + SMALL)
-                found.put(place, part.cases, without)
+                k[place, part.cases], flips[place, part.cases] = without.k, without.flips
         effects = []
         for place, tree in enumerate(self.looking.tolist()):
             adds = self.ensemble.values[self.table_leaves[:, tree]]
             accuracy = self._accuracy(self._replaced(self.table_sums, tree, adds, means[place]))
-            only = self._candidate(LEFT_OUT, float(means[place][self.shown]), accuracy, found, place)
+            only = self._candidate(LEFT_OUT, float(means[place][self.shown]), accuracy, k[place], flips[place])
             effects.append(self._effect(tree + 1, WHOLE_TREE, (only,), only, "the whole tree"))
         return delta, rho, effects, self._passing(ends)
 
@@ -281,18 +274,22 @@ class _Study:
     def _hold(self, chosen: Sequence[_Held]) -> list[NeuronEffect]:
         """Decide some splits otherwise."""
         tried = [(one, way) for one in chosen for way in WAYS.values()]
-        found = _Counts(len(tried), len(self.cases))
+        shape = len(tried), len(self.cases)
+        k, flips = np.zeros(shape, np.int32), np.zeros(shape, np.bool_)
         for part in self._parts() if tried else ():
             for place, (one, way) in enumerate(tried):
                 self.say("holding splits")
                 sums = self._decided(one, way, part.rows, part.leaves, part.sums)
-                found.put(place, part.cases, self._figures(sums, part.valid))
+                found = self._figures(sums, part.valid)
+                k[place, part.cases], flips[place, part.cases] = found.k, found.flips
         effects = []
         for number, one in enumerate(chosen):
             first = number * len(WAYS)
+            rest = None if self.accuracy is None else (self.table_rows, self.table_leaves, self.table_sums)
+            kept = [None if rest is None else self._accuracy(self._decided(one, way, *rest)) for way in WAYS.values()]
             candidates = tuple(
-                self._candidate(name, float(place), self._held_accuracy(one, way), found, first + place)
-                for place, (name, way) in enumerate(WAYS.items())
+                self._candidate(name, float(place), kept[place], k[first + place], flips[first + place])
+                for place, name in enumerate(WAYS)
             )
             left, right = self.ensemble.left[one.nodes], self.ensemble.right[one.nodes]
             usual = candidates[0] if self.passing[left].sum() >= self.passing[right].sum() else candidates[1]
@@ -308,13 +305,16 @@ class _Study:
         self.flags[one.nodes] = False
         return changed.reshape(sums.shape)
 
-    def _held_accuracy(self, one: _Held, way: int) -> float | None:
-        known, table = self.accuracy is not None, (self.table_rows, self.table_leaves, self.table_sums)
-        return self._accuracy(self._decided(one, way, *table)) if known else None
-
-    def _candidate(self, name: str, value: float, accuracy: float | None, found: _Counts, place: int) -> Candidate:
-        flips = None if self.schema.regression else float(found.flips[place].mean())
-        return candidate_of(name, value, accuracy, (self.floor, np.inf), found.k[place], flips)
+    def _candidate(
+        self,
+        name: str,
+        value: float,
+        accuracy: float | None,
+        k: npt.NDArray[np.int32],
+        flips: npt.NDArray[np.bool_],
+    ) -> Candidate:
+        rate = None if self.schema.regression else float(flips.mean())
+        return candidate_of(name, value, accuracy, (self.floor, np.inf), k, rate)
 
     def _effect(
         self, layer: int, neuron: int, candidates: tuple[Candidate, ...], held: Candidate, label: str
@@ -341,17 +341,6 @@ class _Study:
         column = int(self.owner[node])
         attribute = self.schema.attributes[column]
         return split_words(attribute, attribute.twin_values(), next(self._sides(column, np.array([node]))))
-
-
-class _Counts:
-    """k and flips of every case under everything that was tried."""
-
-    def __init__(self, tried: int, cases: int):
-        self.k = np.zeros((tried, cases), np.int32)
-        self.flips = np.zeros((tried, cases), np.bool_)
-
-    def put(self, place: int, cases: slice, found: Evaluation) -> None:
-        self.k[place, cases], self.flips[place, cases] = found.k, found.flips
 
 
 def split_words(attribute: Attribute, values: Codes, left: npt.NDArray[np.bool_]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil, floor, inf, log10
@@ -185,24 +185,31 @@ def _described(
     people: npt.NDArray[np.int64] | None,
     rng: np.random.Generator,
 ) -> Description:
-    codes, weight = table.codes, table.weight
+    codes = table.codes
     learning, growing = halves
     judging, choosing = ~learning, learning & ~growing
     few = min(int(flags[half].sum()) for flags in (hits, ~hits) for half in (learning, judging))
     if few < FEWEST:
         rate = f"{int(hits.sum()):,} of {len(hits):,} rows are people {found.what}"
         return replace(found, why=f"{rate}: too few, or too few others, to describe them in rules.")
-    judge = _Judge(
-        codes[judging],
-        hits[judging],
-        None if people is None else people[judging],
-        None if weight is None else weight[judging],
-    )
-    base = judge.rate(hits[judging])
+
+    def rate(flags: Flags, among: Flags) -> Estimate:
+        """How many of these rows they are, all of them rows that rules are judged on."""
+        here = judging & among
+        drawn = {"people": people, "weight": table.weight}
+        return rate_of(flags[here], **{name: None if one is None else one[here] for name, one in drawn.items()})
+
+    def judged(rule: Rule) -> RegionRule | None:
+        inside = rule.holds(codes)
+        many = int((inside & judging).sum())
+        ends = (inside, judging), (hits, inside), (inside, hits)
+        return RegionRule(rule.text, many, *(rate(*one) for one in ends)) if many else None
+
+    base = rate(hits, judging)
     rules = _chosen(list(_candidates(schema, codes, hits, growing, rng)), codes, hits, choosing)
-    ranked = tuple(sorted(filter(None, map(judge.judged, rules)), key=lambda one: -one.coverage.value))
+    ranked = tuple(sorted(filter(None, map(judged, rules)), key=lambda one: -one.coverage.value))
     text = " or ".join(one.text if len(ranked) == 1 else f"({one.text})" for one in ranked)
-    together = judge.judged(Rule.of(text, schema.attributes)) if ranked else None
+    together = judged(Rule.of(text, schema.attributes)) if ranked else None
     if together is None or together.precision.low <= base.value:
         why = (
             f"No rule of up to {DEPTH} conditions, learned on one half of the people, tells people {found.what} better "
@@ -210,28 +217,6 @@ def _described(
         )
         return replace(found, base=base, why=why)
     return replace(found, base=base, rules=ranked, together=together)
-
-
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """The rows that rules are judged on: who does, whose they are, and what they weigh."""
-
-    codes: Codes
-    hits: Flags
-    people: npt.NDArray[np.int64] | None
-    weight: npt.NDArray[np.float64] | None
-
-    def rate(self, flags: Flags, among: Flags | slice = slice(None)) -> Estimate:
-        people = None if self.people is None else self.people[among]
-        return rate_of(flags[among], people=people, weight=None if self.weight is None else self.weight[among])
-
-    def judged(self, rule: Rule) -> RegionRule | None:
-        inside, hits = rule.holds(self.codes), self.hits
-        if not inside.any():
-            return None
-        return RegionRule(
-            rule.text, int(inside.sum()), self.rate(inside), self.rate(hits, inside), self.rate(inside, hits)
-        )
 
 
 def _chosen(rules: list[Rule], codes: Codes, hits: Flags, choosing: Flags) -> list[Rule]:
@@ -332,23 +317,18 @@ def _text(schema: Schema, features: list[tuple[int, float | None]], table: Codes
 
 def _said(attribute: Attribute, one: _Condition) -> Iterator[str]:
     name = _name(attribute.name)
-    if one.label is not None:
-        yield f"{name} = {_value(attribute, one.label)}"
-    elif len(one.others) == 1:
-        yield f"{name} != {_value(attribute, one.others[0])}"
-    elif one.others:
-        yield f"{name} not in {{{', '.join(_value(attribute, code) for code in sorted(one.others))}}}"
     # The code of a missing number lies below all others, and whoever lacks one is not meant.
     low = attribute.low if attribute.gap is not None and one.low == -inf and one.high < inf else one.low
-    if low == one.high:
-        yield f"{name} = {_value(attribute, low)}"
-        return
-    codes = attribute.values() if attribute.labels else np.empty(0)
-    inside = (codes >= low) & (codes <= one.high)
-    for listed, word, single in ((codes[inside], "in", "="), (codes[~inside], "not in", "!=")):
-        if one.label is None and not one.others and 0 < len(listed) <= LISTED:
-            values = ", ".join(_value(attribute, code) for code in listed)
-            yield f"{name} {single} {values}" if len(listed) == 1 else f"{name} {word} {{{values}}}"
+    inside: Iterable[float] = [] if one.label is None else [one.label]
+    outside: Iterable[float] = sorted(one.others)
+    if attribute.kind != "category":
+        codes = attribute.values() if attribute.labels else np.full(int(low == one.high), low)
+        meant = (codes >= low) & (codes <= one.high)
+        inside, outside = (some if len(some) <= LISTED else [] for some in (codes[meant], codes[~meant]))
+    for listed, word, single in ((inside, "in", "="), (outside, "not in", "!=")):
+        values = [_value(attribute, code) for code in listed]
+        if values:
+            yield f"{name} {single} {values[0]}" if len(values) == 1 else f"{name} {word} {{{', '.join(values)}}}"
             return
     if low > -inf:
         yield f"{name} >= {_value(attribute, low)}"

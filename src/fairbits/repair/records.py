@@ -15,7 +15,7 @@ from fairbits.data import Fitted
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do, Model
 from fairbits.shape import reading
-from fairbits.store import read_json, record_from_json, record_to_json, write_json, write_parquet
+from fairbits.store import numbered, read_json, record_from_json, record_to_json, write_json, write_parquet
 from fairbits.text import quality
 
 TABLE, DOCUMENT = "repairs.parquet", "repair.json"
@@ -463,7 +463,7 @@ def write(
 
 def document(result: RepairResult) -> dict[str, Any]:
     """The content of repair.json: the record, with the names of files and of the chosen repair."""
-    found = _numbered(record_to_json(result), +1)
+    found = numbered(record_to_json(result), +1)
     found |= {"files": [path.name for path in result.files]}
     found |= {"subject_file": None if result.subject_file is None else result.subject_file.name}
     chosen = None if result.chosen is None else result.chosen.name
@@ -478,7 +478,7 @@ def read_repair(folder: Path) -> RepairResult | None:
         return None
     with reading(path, "delete it, and run fairbits repair again"):
         written = read_json(path)
-        found = record_from_json(RepairResult, _numbered(written, -1))
+        found = record_from_json(RepairResult, numbered(written, -1))
         return replace(
             found,
             chosen=None if written["chosen"] is None else found[written["chosen"]],
@@ -486,13 +486,6 @@ def read_repair(folder: Path) -> RepairResult | None:
             subject_file=None if found.subject_file is None else folder / found.subject_file,
             folder=folder,
         )
-
-
-def _numbered(found: dict[str, Any], step: int) -> dict[str, Any]:
-    """A document whose held neurons count layers from 1 (``step`` +1), as files do, or from 0 (−1), as a ``Do``."""
-    for held in (held for one in found["repairs"] for held in one["neurons"]):
-        held["layer"] += step
-    return found
 
 
 def _rows(result: RepairResult) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from .parts import find_doubles as find_doubles
 from .parts import keep_doubles as keep_doubles
 from .query import SECONDS as SECONDS
 from .query import time_limit as time_limit
+from .records import numbered as numbered
 from .records import record_from_json as record_from_json
 from .records import record_to_json as record_to_json
 from .run import Run as Run

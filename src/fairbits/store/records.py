@@ -40,6 +40,16 @@ def record_to_json(record: Any) -> Any:
     return [record_to_json(value) for value in record] if isinstance(record, list | tuple) else plain(record)
 
 
+def numbered(document: Any, step: int) -> Any:
+    """A document whose interventions count layers from 1 (``step`` +1), as files do, or from 0 (−1), as a ``Do``."""
+    if isinstance(document, list):
+        return [numbered(one, step) for one in document]
+    if not isinstance(document, dict):
+        return document
+    found = {name: numbered(value, step) for name, value in document.items()}
+    return {**found, "layer": found["layer"] + step} if found.keys() == {"layer", "neuron", "value"} else found
+
+
 def record_from_json(kind: type[Record], document: Any) -> Record:
     """The record that :func:`record_to_json` made a document of; what it does not know is passed over.
 
