@@ -30,7 +30,6 @@ from .result import CheckResult as CheckResult
 from .result import Finding as Finding
 from .result import GateResult as GateResult
 from .result import Verdict as Verdict
-from .result import broken_by as broken_by
 from .result import fingerprint_of as fingerprint_of
 from .result import overall as overall
 from .result import verdict_of as verdict_of

@@ -40,8 +40,10 @@ Floats = npt.NDArray[np.float64]
 Figure = tuple[Estimate | None, str]
 #: Exact figures: which answers they are of, and what is made of everybody's.
 _EXACT: dict[str, tuple[str, Any]] = {"flips": ("flips", np.sum), "k_max": ("k", np.max), "bits_max": ("bits", np.max)}
-#: Means: of which answers, and the least that somebody can have.
-_MEANS = {"k_mean": ("k", 1.0), "bits_mean": ("bits", 0.0)}
+#: Of which answers rates and means are, and the least that a mean can be.
+_READ = {"flip_rate": "flips", "k_mean": "k", "bits_mean": "bits"}
+_LEAST = {"k_mean": 1.0, "bits_mean": 0.0}
+_BY_GROUPS = ("indirect_bits", "impact_ratio")
 
 
 def lacking(requirement: Requirement, schema: Schema, suite: Suite, answers: Answers) -> str | None:
@@ -57,6 +59,10 @@ def lacking(requirement: Requirement, schema: Schema, suite: Suite, answers: Ans
         ),
     )
     return next((why for lacks, why in reasons if lacks), None)
+
+
+def _certain(blank: CheckResult, value: float, **facts: Any) -> CheckResult:
+    return replace(blank, value=value, low=value, high=value, **facts)
 
 
 class Judgement:
@@ -141,7 +147,7 @@ class Judgement:
             return self._exact(CheckResult(requirement, len(self.suite)))
         blank = CheckResult(requirement, int(self.sample.sum()))
         if requirement.change and self.answers.same_as(self._earlier):
-            return replace(blank, value=0.0, low=0.0, high=0.0, detail="nobody is answered otherwise")
+            return _certain(blank, 0.0, detail="nobody is answered otherwise")
         if not requirement.change:
             found, words = self._figure(kind.name)
             if found is None:
@@ -151,8 +157,7 @@ class Judgement:
         moved = self._change(kind.name)
         if moved is None:
             return replace(blank, reason="there is nothing to compare: too few people, groups or labels")
-        by_groups = kind.name in ("indirect_bits", "impact_ratio")
-        detail = "" if by_groups else f"{moved.worse:,} people worse, {moved.better:,} better"
+        detail = "" if kind.name in _BY_GROUPS else f"{moved.worse:,} people worse, {moved.better:,} better"
         sure = moved.p_value is None or moved.p_value < 1 - self.change_level
         return replace(
             blank,
@@ -164,62 +169,54 @@ class Judgement:
     # Exact figures, about every frozen person ---------------------------------------------------------------------
 
     def _exact(self, blank: CheckResult) -> CheckResult:
-        requirement = blank.requirement
-        before = self.before
-        n = len(self.suite)
-        name, threshold = requirement.kind.name, requirement.threshold
-        found: dict[str, Any] = {}
+        name, threshold, before = blank.requirement.kind.name, blank.threshold, self.before
         if name == "k_person":
             rose = self.answers.k - self._earlier.k
-            value = float(max(rose.max(), 0))
-            found["broken"] = np.asarray(rose > threshold)
-            found["detail"] = f"{int((rose > 0).sum()):,} of {n:,} people rise, {int((rose < 0).sum()):,} fall"
-        else:
-            figure, gather = _EXACT[name]
-            now = getattr(self.answers, figure).astype(np.float64)
-            value = float(gather(now))
-            # Who flips breaks the check only where more than allowed do; whose k is too large breaks it alone.
-            limit = 0.0 if name == "flips" else threshold
-            if requirement.change:
-                earlier = float(gather(getattr(self._earlier, figure)))
-                found["detail"] = f"{earlier:g} before, {value:g} now"
-                value -= earlier
-            else:
-                found["broken"] = (now > limit) & (name != "flips" or value > threshold)
-                found["broken_before"] = None if before is None else np.asarray(getattr(before, figure) > limit)
-        return replace(blank, value=value, low=value, high=value, **found)
+            moves = f"{int((rose > 0).sum()):,} of {len(rose):,} people rise, {int((rose < 0).sum()):,} fall"
+            return _certain(blank, float(max(rose.max(), 0)), broken=np.asarray(rose > threshold), detail=moves)
+        figure, gather = _EXACT[name]
+        now = getattr(self.answers, figure).astype(np.float64)
+        value = float(gather(now))
+        if blank.requirement.change:
+            earlier = float(gather(getattr(self._earlier, figure)))
+            return _certain(blank, value - earlier, detail=f"{earlier:g} before, {value:g} now")
+        # Who flips breaks the check only where more than allowed do; whose k is too large breaks it alone.
+        limit = 0.0 if name == "flips" else threshold
+        broken = (now > limit) & (name != "flips" or value > threshold)
+        known = None if before is None else np.asarray(getattr(before, figure) > limit)
+        return _certain(blank, value, broken=broken, broken_before=known)
 
     # Estimates, about people like the frozen rows -----------------------------------------------------------------
 
     def _figure(self, name: str) -> Figure:
-        if name in _MEANS:
-            read, low = _MEANS[name]
-            own = getattr(self.answers, read)[self.sample].astype(np.float64)[:, None]
-            ends: dict[str, Any] = {"lows": low, "highs": self._most(name)}
-            return bounded_means(own, self._rng("mean"), **ends, level=self.level, **self._drawn(self.sample))[0], ""
+        if name in _BY_GROUPS:
+            return self._impact() if name == "impact_ratio" else self._indirect()
+        here, own = self._read(name, self.answers)
+        drawn: dict[str, Any] = {"level": self.level, **self._drawn(here)}
+        if name in _LEAST:
+            means = bounded_means(
+                own.astype(np.float64)[:, None], self._rng("mean"), lows=_LEAST[name], highs=self._most(name), **drawn
+            )
+            return means[0], ""
         if name == "flip_rate":
-            return rate_of(self.answers.flips[self.sample], level=self.level, **self._drawn(self.sample)), ""
-        if name == "accuracy":
-            here, held = self._labelled, self.suite.table.held_out
-            found = rate_of(~self._wrong(self.answers), level=self.level, **self._drawn(here))
-            return found, "held-out rows" if held is not None and bool(held[here].all()) else ""
-        return self._impact() if name == "impact_ratio" else self._indirect()
+            return rate_of(own, **drawn), ""
+        held = self.suite.table.held_out
+        return rate_of(~own, **drawn), "held-out rows" if held is not None and bool(held[here].all()) else ""
 
     def _change(self, name: str) -> PairedChange | None:
-        before, after, level = self._earlier, self.answers, self.change_level
-        if name in _MEANS:
-            was, now = (getattr(one, _MEANS[name][0])[self.sample] for one in (before, after))
-            drawn = self._drawn(self.sample)
-            return mean_change(was, now, self._rng("change"), limit=self._most(name), level=level, **drawn)
-        if name == "flip_rate":
-            was, now = before.flips[self.sample], after.flips[self.sample]
-            return rate_change(was, now, self._rng("flips"), level=level, **self._drawn(self.sample))
+        if name in _BY_GROUPS:
+            return self._impact_change() if name == "impact_ratio" else self._indirect_change()
+        (here, was), (_, now) = (self._read(name, one) for one in (self._earlier, self.answers))
+        drawn: dict[str, Any] = {"level": self.change_level, **self._drawn(here)}
+        if name in _LEAST:
+            return mean_change(was, now, self._rng("change"), limit=self._most(name), **drawn)
+        return rate_change(was, now, self._rng(_READ.get(name, name)), **drawn) if len(was) else None
+
+    def _read(self, name: str, answers: Answers) -> tuple[Truths, npt.NDArray[Any]]:
+        """The rows that a rate or a mean is about, and what each of them has; for accuracy, whether it is wrong."""
         if name == "accuracy":
-            was = self._wrong(before)
-            now = self._wrong(after)
-            drawn = self._drawn(self._labelled)
-            return rate_change(was, now, self._rng("accuracy"), level=level, **drawn) if len(was) else None
-        return self._impact_change() if name == "impact_ratio" else self._indirect_change()
+            return self._labelled, np.asarray(answers.decisions != self.suite.table.labels)[self._labelled]
+        return self.sample, getattr(answers, _READ[name])[self.sample]
 
     def _most(self, name: str) -> float:
         """The most that a mean can be: bits that anybody can show, or shows, or their classes."""
@@ -254,9 +251,6 @@ class Judgement:
         known = self.sample & ~np.isnan(labels) & (self.answers.decisions != UNDECIDED)
         held = self.suite.table.held_out
         return known & held if held is not None and (known & held).any() else known
-
-    def _wrong(self, answers: Answers) -> Truths:
-        return np.asarray(answers.decisions != self.suite.table.labels)[self._labelled]
 
     @cached_property
     def groups(self) -> tuple[Grouping, ...]:

@@ -9,9 +9,10 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from fairbits.errors import MissingDependencyError, OptionError
+from fairbits.errors import OptionError
 from fairbits.gates.policy import CHECKS, KINDS, Requirement, Waiver
 from fairbits.gates.result import CheckResult, Finding, GateResult
+from fairbits.models import needed
 from fairbits.store import plain, write_whole
 from fairbits.text import harmless, json_text, percent
 
@@ -251,7 +252,7 @@ def gate_metrics(result: GateResult) -> dict[str, float]:
 
 def log_gate(result: GateResult) -> None:
     """Log a verdict to the active MLflow run: metrics, thresholds as parameters, a tag, gate.json and gate.md."""
-    mlflow = _mlflow("logging a gate's verdict")
+    mlflow = needed("mlflow", "mlflow", "logging a gate's verdict")
     mlflow.log_metrics(gate_metrics(result))
     mlflow.log_params({f"{PREFIX}{one.name}.threshold": one.threshold for one in result.checks})
     mlflow.set_tags({f"{PREFIX}verdict": result.verdict, f"{PREFIX}suite": str(result.suite["id"])})
@@ -264,18 +265,10 @@ def validation_thresholds(result: GateResult) -> dict[str, Any]:
 
     Changes against the baseline are metrics of their own, so MLflow needs no second model to validate them.
     """
-    _mlflow("thresholds for MLflow")
-    from mlflow.models import MetricThreshold
-
+    models = needed("mlflow.models", "mlflow", "thresholds for MLflow")
     return {
-        f"{PREFIX}{one.name}.far": MetricThreshold(threshold=one.threshold, greater_is_better=one.direction == "min")
+        f"{PREFIX}{one.name}.far": models.MetricThreshold(
+            threshold=one.threshold, greater_is_better=one.direction == "min"
+        )
         for one in result.checks
     }
-
-
-def _mlflow(purpose: str) -> Any:
-    try:
-        import mlflow
-    except ImportError:
-        raise MissingDependencyError("mlflow", "mlflow", purpose) from None
-    return mlflow

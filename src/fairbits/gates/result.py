@@ -58,8 +58,7 @@ def overall(verdicts: Iterable[Verdict]) -> Verdict:
     >>> overall(["pass", "inconclusive"]), overall(["inconclusive", "fail"]), overall([])
     ('inconclusive', 'fail', 'pass')
     """
-    found = set(verdicts)
-    return next((one for one in _ORDER if one in found), "pass")
+    return min(verdicts, key=_ORDER.index, default="pass")
 
 
 #: Findings of one check that are described; how many there are in all is always said.
@@ -132,19 +131,6 @@ def findings_of(
             )
         )
     return found, len(first)
-
-
-def broken_by(people: int) -> str:
-    """How many different people break a check, in words; nothing where nobody does.
-
-    Examples
-    --------
-    >>> broken_by(1), broken_by(1200), broken_by(0)
-    ('1 person breaks it', '1,200 different people break it', '')
-    """
-    if people == 0:
-        return ""
-    return "1 person breaks it" if people == 1 else f"{people:,} different people break it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +255,12 @@ class CheckResult:
         """What was found, in one sentence."""
         if self.value is None:
             return f"{self.name} cannot be judged: {self.reason}."
-        around = self.interval()
+        around, many = self.interval(), self.findings
+        broken = "1 person breaks it" if many == 1 else f"{many:,} different people break it" if many else ""
         ended = None if self.expired is None else self.expired.ended
         words = {"pass": "keeps", "fail": "breaks", "inconclusive": "is too uncertain for"}[self.verdict]
         said = f"{self.name} = {self.read(self.value)}{around and f' ({around})'} {words} {self.allowed()}"
-        return f"{'; '.join(part for part in (said, self.detail, broken_by(self.findings), ended) if part)}."
+        return f"{'; '.join(part for part in (said, self.detail, broken, ended) if part)}."
 
     def document(self) -> dict[str, Any]:
         """As it stands in gate.json."""
