@@ -82,7 +82,7 @@ def test_many_cells_of_few_runs_still_compare_the_two_over_all_of_them() -> None
 
 def test_every_run_of_the_field_is_kept_and_shared_with_rq2(tmp_path) -> None:
     terms = {"budget": Budget(evaluations=2_000), "threads": 1}
-    field = ExperimentPlan.of(
+    field = ExperimentPlan(
         "field", roster(["heart"]), tmp_path, strategies=["climb", "random", "themis"], **terms
     ).run()
     assert [row[0] for row in field.rows] == ["heart: age", "heart: sex"]
@@ -92,7 +92,7 @@ def test_every_run_of_the_field_is_kept_and_shared_with_rq2(tmp_path) -> None:
         (protected, who) for protected in ("age", "sex") for who in ("climb", "random", "themis")
     }
     made = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
-    again = ExperimentPlan.of("rq2", roster(["heart"]), tmp_path, strategies=["climb", "random"], **terms).run()
+    again = ExperimentPlan("rq2", roster(["heart"]), tmp_path, strategies=["climb", "random"], **terms).run()
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()} == made
     assert [row[1] for row in again.rows] == ["climb", "random"] * 2
 
@@ -100,4 +100,4 @@ def test_every_run_of_the_field_is_kept_and_shared_with_rq2(tmp_path) -> None:
 @pytest.mark.parametrize("strategies", [["climb"], ["dice", "adf"]])
 def test_a_field_needs_the_default_and_a_rival(tmp_path, strategies: list[str]) -> None:
     with pytest.raises(OptionError, match="the field is 'climb' and its rivals"):
-        ExperimentPlan.of("field", roster(["heart"]), tmp_path, budget=Budget(evaluations=10), strategies=strategies)
+        ExperimentPlan("field", roster(["heart"]), tmp_path, budget=Budget(evaluations=10), strategies=strategies)

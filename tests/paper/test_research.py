@@ -65,7 +65,7 @@ def test_missing_data_are_named_with_what_stands_in(nothing_added) -> None:
 
 def test_rq1_and_rq2_go_on_where_they_were(tmp_path) -> None:
     found = roster(["heart"])
-    plan = ExperimentPlan.of("rq1", found, tmp_path, budget=SHORT)
+    plan = ExperimentPlan("rq1", found, tmp_path, budget=SHORT)
     first = plan.run()
     assert [row[1] for row in first.rows] == ["dice", "climb", "paper"]
     assert first.rows[2][5] == 10.01
@@ -73,14 +73,14 @@ def test_rq1_and_rq2_go_on_where_they_were(tmp_path) -> None:
     assert plan.run().rows == first.rows
     assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
     assert "| heart | dice | 14 |" in (tmp_path / "rq1.md").read_text()
-    second = ExperimentPlan.of("rq2", found, tmp_path, budget=SHORT, strategies=["adf", "dice"]).run()
+    second = ExperimentPlan("rq2", found, tmp_path, budget=SHORT, strategies=["adf", "dice"]).run()
     assert [row[0] for row in second.rows] == ["heart: age"] * 2 + ["heart: sex"] * 2
     assert second.rows[0][3] == 25_800
     assert any("not comparable one to one" in note for note in second.notes)
 
 
 def test_the_full_plan_is_the_papers(tmp_path) -> None:
-    plan = ExperimentPlan.of("rq2", roster(["heart"]), tmp_path, budget=SHORT, full=True)
+    plan = ExperimentPlan("rq2", roster(["heart"]), tmp_path, budget=SHORT, full=True)
     assert plan.contest.budget.seconds == 900
     assert plan.contest.repeats == 10
 
@@ -129,7 +129,7 @@ def test_networks_from_a_folder(tmp_path) -> None:
     export_subject(load_subject("heart"), tmp_path / "nets" / "one")
     found = networks(tmp_path / "nets")
     assert found.names == ["heart"]
-    assert found.load("heart").source == str(tmp_path / "nets" / "one" / "subject.toml")
+    assert load_subject(found.places["heart"]).source == str(tmp_path / "nets" / "one" / "subject.toml")
     with pytest.raises(OptionError, match="is no folder"):
         networks(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()

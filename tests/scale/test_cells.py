@@ -61,7 +61,7 @@ def test_workers_trust_a_pickle_only_where_the_user_does(trusted: bool, monkeypa
 
 def test_the_papers_cells(tmp_path) -> None:
     found = Roster(["heart"], [])
-    plan = ExperimentPlan.of("rq1", found, tmp_path, budget=Budget(evaluations=2_000), strategies=["random"])
+    plan = ExperimentPlan("rq1", found, tmp_path, budget=Budget(evaluations=2_000), strategies=["random"])
     table = plan.run(executor_options=ExecutorOptions(workers=1))
     assert table.rows[0][:2] == ["heart", "random"]
     made = ablation(found, tmp_path, queries=20_000, repeats=1, executor_options=ExecutorOptions(workers=1))

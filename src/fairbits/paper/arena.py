@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from fairbits import domain, measure, scale, search, store
 from fairbits.errors import CapabilityError, OptionError, choose_from
@@ -236,22 +235,11 @@ class Diversity:
         some = people[np.linspace(0, len(people) - 1, min(PAIRED, len(people))).astype(np.int64)]
         if len(some) < 2:
             return None
-        columns = zip(some.T, self._categories, self._width, strict=True)
-        return sum(_same_or_not(one) if named else _gaps(one) / width for one, named, width in columns) / some.shape[1]
-
-
-def _gaps(values: npt.NDArray[np.float64]) -> float:
-    """Mean |a − b| over all pairs of different people."""
-    n = len(values)
-    ranks = 2.0 * np.arange(n) - (n - 1)
-    return float(2.0 * (np.sort(values) @ ranks) / (n * (n - 1)))
-
-
-def _same_or_not(values: npt.NDArray[np.float64]) -> float:
-    """Share of pairs that differ."""
-    n = len(values)
-    _, counts = np.unique(values, return_counts=True)
-    return float(1.0 - (counts * (counts - 1)).sum() / (n * (n - 1)))
+        total = 0.0
+        for values, named, width in zip(some.T, self._categories, self._width, strict=True):
+            apart = np.abs(values[:, None] - values)
+            total += float((apart > 0).sum() if named else apart.sum() / width)
+        return total / (len(some) * (len(some) - 1) * some.shape[1])
 
 
 #: Which figures a finished run keeps on disk; counted up when there are others.

@@ -31,17 +31,14 @@ class Desk:
     """What a process keeps between cells: the subjects, and what the cell before needed."""
 
     def __init__(self, shared: Subject | Portable | None = None):
-        self._shared, self._subjects = shared, dict[str | None, Subject]()
+        opened = shared.open() if isinstance(shared, Portable) else shared
+        self._subjects: dict[str | None, Subject] = {} if opened is None else {None: opened}
         self._last: tuple[Any, Any] = (None, None)
 
     def subject(self, name: str | None, protected: str | None = None) -> Subject:
         """A subject by name or file, or the one that all cells share, with all or one of its protected attributes."""
-        if name not in self._subjects:
-            shared = self._shared.open() if isinstance(self._shared, Portable) else self._shared
-            found = shared if name is None else load_subject(name)
-            if found is None:
-                raise ValueError("cells without a name need a shared subject")
-            self._subjects[name] = found
+        if name is not None and name not in self._subjects:
+            self._subjects[name] = load_subject(name)
         subject = self._subjects[name]
         return subject if protected is None else subject.with_protected([protected])
 

@@ -5,6 +5,7 @@ A cell is a subject and a proposer, so that a table that was ended goes on where
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -73,30 +74,34 @@ def mitigation_table(
         trials, evaluations = min(trials, 4), min(evaluations, 2_000)
     families = [name for name in FAMILIES if not (quick and name == "weights")]
     how = Terms(trials=trials, evaluations=evaluations, quick=quick, seed=seed, threads=threads)
-    wanted = [replace(how, family=family).cell(name) for name in found.names for family in families]
-    figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
-    rows = list[Sequence[Cell]]()
-    every = list[Sequence[Cell]]()
-    notes = list[str]()
-    best: dict[str, dict[str, Figures]] = {}
-    for name in found.names:
-        made: dict[str, Figures] = {family: next(figures) for family in families}
-        best[name] = _chosen(made)
-        rows += [_row(name, one) for one in best[name].values()]
-        every += [_row(name, one) for cell in made.values() for one in cell["candidates"]]
-        notes += [
-            f"{name}: {family} was left out: {cell['left_out']}" for family, cell in made.items() if cell["left_out"]
-        ]
+    asked, notes = _made(found, folder, how, families, progress)
+    best = {name: _chosen(made) for name, made in asked.items()}
+    rows = [_row(name, one) for name, chosen in best.items() for one in chosen.values()]
+    every = [_row(name, one) for name, made in asked.items() for cell in made.values() for one in cell["candidates"]]
     title = f"Mitigators beside the guard: the best of each within {100 * EQUAL:g} points of the average's accuracy"
     says = (
         "Chosen on the plan's half, shown on held-out rows. acc, bal: accuracy and balanced accuracy in %; k, flips "
         "(%): over found cases; bits: mean Q∞ of rows; indir: bits through other attributes; "
         "gap, odds: differences in selection rates and in average odds between the groups of one attribute."
     )
-    result = Results(title, COLUMNS, rows, [says, OURS, *found.notes, *_shared(notes)], findings(best))
+    result = Results(title, COLUMNS, rows, [says, OURS, *found.notes, *notes], findings(best))
     result.write(folder, "mitigation")
     Results("Every candidate", COLUMNS, every).write(folder, "mitigation-all")
     return result
+
+
+def _made(
+    found: Roster, folder: Path, how: Terms, families: Sequence[str], progress: Progress | None
+) -> tuple[dict[str, dict[str, Figures]], list[str]]:
+    """What every family has for every subject, and who was left out where: a missing package is missing for all."""
+    wanted = [replace(how, family=family).cell(name) for name in found.names for family in families]
+    figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
+    made: dict[str, dict[str, Figures]] = {name: {who: next(figures) for who in families} for name in found.names}
+    reasons: dict[str, list[str]] = {}
+    for name, who in itertools.product(found.names, families):
+        if why := made[name][who]["left_out"]:
+            reasons.setdefault(f"{who} was left out: {why}", []).append(name)
+    return made, [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
 
 
 def repairs_table(
@@ -111,18 +116,14 @@ def repairs_table(
 ) -> Results:
     """Our repairs and rivals', at equal seconds: of each the best by their metric, and the best by ours."""
     how = Terms(evaluations=evaluations, seed=seed, threads=threads, seconds=seconds)
-    wanted = [replace(how, family=family).cell(name) for name in found.names for family in CONTEST]
-    figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
+    asked, notes = _made(found, folder, how, CONTEST, progress)
     rows = list[Sequence[Cell]]()
-    notes = list[str]()
     falls = dict[str, list[float]]()
     beaten: dict[str, dict[str, str]] = {"odds": {}, "k": {}}
-    for name in found.names:
-        made: dict[str, Figures] = {family: next(figures) for family in CONTEST}
+    for name, made in asked.items():
         start = made[US]["candidates"].pop(0)
         entries = [("", "", start)]
         for family, cell in made.items():
-            notes += [f"{name}: {family} was left out: {cell['left_out']}"] if cell["left_out"] else []
             best = {by: _best(cell["candidates"], start, by) for by in beaten} if cell["candidates"] else {}
             entries += [(family, by, one) for by, one in best.items()]
             if best and start["equalised_odds"]:
@@ -134,7 +135,9 @@ def repairs_table(
                 better["odds"] = ""
             if family == US and (by == "k" or start["equalised_odds"] is not None):
                 beaten[by][name] = better[by]
-            rows.append([name, family or AS_IS, one["name"], by, *_contest_cells(one), *better.values()])
+            odds, ends = one["equalised_odds"], (round(one["f1"], 3), round(100 * one["accuracy"]["value"], 1))
+            cells = [None if odds is None else round(odds, 3), *ends, round(one["k_mean_cases"], 2)]
+            rows.append([name, family or AS_IS, one["name"], by, *cells, *better.values()])
     title = f"Repairs of networks, {seconds:g} s each: equalised odds and F1 as NeuFair has them, mean k and accuracy"
     read = (
         f"Chosen on the plan's half: by odds, with {100 * F1_KEPT:g} % of F1 kept (theirs), or by k, with at most "
@@ -148,7 +151,7 @@ def repairs_table(
         f"{who}: odds fall by {median(all_):.0f} % (median), {min(all_):.0f} to {max(all_):.0f} %, chosen by odds."
         for who, all_ in falls.items()
     ]
-    result = Results(title, columns, rows, [read, PUBLISHED, OURS, *found.notes, *_shared(notes)], says)
+    result = Results(title, columns, rows, [read, PUBLISHED, OURS, *found.notes, *notes], says)
     result.write(folder, "repairs")
     return result
 
@@ -180,11 +183,6 @@ def _beaten_by(one: Figures, family: str, entries: Sequence[tuple[str, str, Figu
     mine = point(one)
     others = [(other, point(other)) for whose, _, other in entries if whose != family]
     return next((o["name"] for o, p in others if p != mine and p[0] >= mine[0] and p[1] >= mine[1]), "")
-
-
-def _contest_cells(one: Figures) -> list[Cell]:
-    odds, rest = one["equalised_odds"], (round(100 * one["accuracy"]["value"], 1), round(one["k_mean_cases"], 2))
-    return [None if odds is None else round(odds, 3), round(one["f1"], 3), *rest]
 
 
 def _standing(beaten: Mapping[str, str], what: str) -> str:
@@ -298,15 +296,14 @@ def _chosen(made: Mapping[str, Figures]) -> dict[str, Figures]:
     guards = {one["name"]: one for one in made["guard"]["candidates"]}
     line = guards[LINE]
     found: dict[str, Figures] = {AS_IS: guards[AS_IS], "guard": line}
-    for family, cell in made.items():
-        if family == "guard" or not cell["candidates"]:
-            continue
-        level = [one for one in cell["candidates"] if one["accuracy_plan"] >= line["accuracy_plan"] - EQUAL]
-        found[family] = (
-            min(level, key=lambda one: one["k_mean_plan"])
-            if level
-            else max(cell["candidates"], key=lambda one: one["accuracy_plan"])
-        )
+    for family, candidates in ((family, cell["candidates"]) for family, cell in made.items() if family != "guard"):
+        level = [one for one in candidates if one["accuracy_plan"] >= line["accuracy_plan"] - EQUAL]
+        if candidates:
+            found[family] = (
+                min(level, key=lambda one: one["k_mean_plan"])
+                if level
+                else max(candidates, key=lambda one: one["accuracy_plan"])
+            )
     return found
 
 
@@ -344,12 +341,3 @@ def _row(subject: str, one: Figures) -> Sequence[Cell]:
     cases = rounded("k_mean_cases", 2), rounded("id_rate_cases", 1, 100)
     gaps = rounded("selection_gap", 2), rounded("odds_gap", 2)
     return [subject, one["name"], *shares, *cases, rounded("bits", 2), rounded("indirect_bits", 3), *gaps]
-
-
-def _shared(notes: Sequence[str]) -> list[str]:
-    """Each reason once: a missing package is missing for all subjects."""
-    found: dict[str, list[str]] = {}
-    for note in notes:
-        subject, _, rest = note.partition(": ")
-        found.setdefault(rest, []).append(subject)
-    return [f"{', '.join(subjects)}: {rest}" for rest, subjects in found.items()]

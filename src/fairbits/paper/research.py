@@ -13,7 +13,6 @@ import itertools
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,19 +176,11 @@ STRATEGIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class ExperimentPlan:
-    """One experiment: which cells, and on which terms. Make one with ``of``."""
+    """One experiment: which cells, and on which terms; short, or (``full``) as long as the paper's."""
 
-    question: str
-    subjects: Roster
-    contest: Contest
-    strategies: tuple[str, ...]
-    folder: Path
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         question: str,
         subjects: Roster,
         folder: Path,
@@ -200,17 +191,16 @@ class ExperimentPlan:
         strategies: Sequence[str] | None = None,
         partition: str = "constrained",
         threads: int | None = None,
-    ) -> ExperimentPlan:
-        """The plan of a research question: short, or (full) as long as the paper's."""
+    ):
         limit, runs = (Budget(seconds=FULL_SECONDS[question]), FULL_REPEATS) if full else (budget, repeats)
-        contest = Contest(budget=limit, repeats=runs, partition=partition, threads=threads)
-        chosen = tuple(dict.fromkeys(strategies or STRATEGIES[question]))
-        if question == "field" and (DEFAULT not in chosen or len(chosen) < 2):
+        self.question, self.subjects, self.folder = question, subjects, folder
+        self.contest = Contest(budget=limit, repeats=runs, partition=partition, threads=threads)
+        self.strategies = tuple(dict.fromkeys(strategies or STRATEGIES[question]))
+        if question == "field" and (DEFAULT not in self.strategies or len(self.strategies) < 2):
             raise OptionError(
-                f"the field is {DEFAULT!r} and its rivals, but the strategies are {', '.join(chosen)}; "
+                f"the field is {DEFAULT!r} and its rivals, but the strategies are {', '.join(self.strategies)}; "
                 f"name {DEFAULT!r} and at least one other, or leave them out."
             )
-        return cls(question, subjects, contest, chosen, folder)
 
     def run(self, progress: Progress | None = None, *, executor_options: ExecutorOptions | None = None) -> Results:
         """Make the runs that are missing, then the table."""

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from fairbits.data import BUILT_IN, available, built_in, load_subject
 from fairbits.errors import FairbitsError, OptionError, UsageError
-from fairbits.subject import Subject
 
 FOLDER = Path(__file__).parent / "figures"
 #: The ten subjects, in the paper's order.
@@ -54,10 +53,6 @@ class Roster:
     names: list[str]
     notes: list[str]
     places: Mapping[str, str] = field(default_factory=dict)
-
-    def load(self, name: str) -> Subject:
-        """Load one of the subjects."""
-        return load_subject(self.places.get(name, name))
 
 
 def networks(folder: Path) -> Roster:

@@ -110,7 +110,7 @@ def paper(
 
         def planned() -> tuple[experiments.Results, ...]:
             terms = {**limits, "repeats": repeats, "full": full, "threads": options.threads}
-            plan = experiments.ExperimentPlan.of(question, found, out, **terms)
+            plan = experiments.ExperimentPlan(question, found, out, **terms)
             return (plan.run(progress, executor_options=options),)
 
         make: dict[str, Callable[[], tuple[experiments.Results, ...]]] = {
