@@ -387,13 +387,10 @@ def _facts(subject: Subject) -> SideFacts:
 def _notes(a: Subject, b: Subject, why: str) -> tuple[str, ...]:
     ours, theirs = a.schema.rule.threshold, b.schema.rule.threshold
     widths = f"A takes {a.encoding.width} inputs and B {b.encoding.width}"
-    notes = [
+    return (
         *([why] if why else []),
         *([f"A decides from {ours:g} on and B from {theirs:g}."] if ours != theirs else []),
         *([f"{widths}: people are the same, codes are not."] if a.encoding.width != b.encoding.width else []),
-    ]
-    return (
-        *notes,
         *[f"{name} decides against the labels of the table." for name, one in (("A", a), ("B", b)) if one.as_is],
     )
 
