@@ -16,7 +16,8 @@ from fairbits import Attribute, Guard, Network, Schema, Subject, Table
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.repair.judgement import accuracy_loss, balanced_loss
-from fairbits.repair.proposals.guard import averaged, clipped, half_width, moved
+from fairbits.repair.proposals.guard import averaged, half_width, moved
+from fairbits.repair.writers.standalone import clipped
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.subject import make_subject
 from tests.conftest import random_network

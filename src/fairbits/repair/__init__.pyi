@@ -12,10 +12,8 @@ from .proposals.distil import shrunk as shrunk
 from .proposals.guard import Guard as Guard
 from .proposals.guard import averaged as averaged
 from .proposals.guard import check_guarantee as check_guarantee
-from .proposals.guard import clipped as clipped
 from .proposals.guard import decision_shift as decision_shift
 from .proposals.guard import half_width as half_width
-from .proposals.guard import moved_odds as moved_odds
 from .proposals.registry import PROPOSERS as PROPOSERS
 from .proposals.registry import STANDARD as STANDARD
 from .proposals.registry import proposers_of as proposers_of
@@ -40,3 +38,5 @@ from .run import MAX_ACCURACY_LOSS as MAX_ACCURACY_LOSS
 from .run import repair_run as repair_run
 from .run import study as study
 from .writers.check import class_values as class_values
+from .writers.standalone import clipped as clipped
+from .writers.standalone import moved_odds as moved_odds

@@ -91,8 +91,11 @@ class Planner:
 
     def rng(self, name: str) -> np.random.Generator:
         """Randomness of a proposer's own, by what it is for: whoever else proposes changes nothing about it."""
-        key = (*self.seed.spawn_key, zlib.crc32(name.encode()))
-        return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
+        return self.leaf(zlib.crc32(name.encode()))
+
+    def leaf(self, key: int) -> np.random.Generator:
+        """Randomness by a number."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, key)))
 
 
 @runtime_checkable
@@ -157,13 +160,12 @@ def undominated(candidates: Sequence[RepairCandidate], measure: Measure = "q_inf
 
 def raised(before: Figures, after: Figures, epsilon: float) -> str:
     """What there is more of after a repair, in words: people who flip (cases, rows), mean k of rows, or wide gaps."""
-    worse = []
-    for name, was, now in (
-        ("cases", before.id_rate, after.id_rate),
-        ("rows", before.id_rate_rows, after.id_rate_rows),
-    ):
-        if was is not None and now is not None and now > was:
-            worse.append(f"flips of {name} {percent(was)} → {percent(now)}")
+    rates = (("cases", before.id_rate, after.id_rate), ("rows", before.id_rate_rows, after.id_rate_rows))
+    worse = [
+        f"flips of {name} {percent(was)} → {percent(now)}"
+        for name, was, now in rates
+        if was is not None and now is not None and now > was
+    ]
     if after.k_mean_rows > before.k_mean_rows:
         worse.append(f"mean k of rows {before.k_mean_rows:.3g} → {after.k_mean_rows:.3g}")
     return ", ".join([*worse, *worse_tail(before, after, epsilon)])

@@ -107,7 +107,9 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
         notes += ["the search found nobody whose twins differ, so figures on cases are about rows."]
     parts = [_part(mine, table, subject) for mine, table in zip(cases, tables, strict=True)]
     training, plan, held_out = (_with_people(part, parts) for part in parts)
-    notes += _few(len(held_out.rows), regression=subject.schema.regression)
+    if (rows := len(held_out.rows)) < FEW_ROWS:
+        one = "" if subject.schema.regression else f", so one of them moves accuracy by {percent(1 / rows)}"
+        notes.append(f"only {rows} rows are held out{one}: differences of a few points may be chance.")
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
     return Halves(plan, held_out, training, RepairEvidence(*sizes, unseen, tuple(notes), len(training.rows)))
 
@@ -121,13 +123,6 @@ def _with_people(part: Half, everybody: list[Half]) -> Half:
         observed=np.concatenate(observed) if len(observed) == len(own) else None,
     )
     return replace(part, people=people)
-
-
-def _few(rows: int, *, regression: bool) -> list[str]:
-    """What must be known about figures on few rows."""
-    one = "" if regression else f", so one of them moves accuracy by {percent(1 / rows)}"
-    few = f"only {rows} rows are held out{one}: differences of a few points may be chance."
-    return [few] if rows < FEW_ROWS else []
 
 
 def _cases(run: Run, rng: np.random.Generator) -> list[Codes]:
@@ -204,11 +199,13 @@ def balanced_loss(
 ) -> Estimate:
     """Loss of balanced accuracy, with an upper end."""
     members = [labels == label for label in np.unique(labels)]
-    found = np.array([_matched(before[mine], after[mine]) for mine in members])
+    counts = [[mine.sum() + 2, (before & ~after & mine).sum(), (after & ~before & mine).sum()] for mine in members]
+    n, worse, better = np.array(counts, np.float64).T
+    lost = (worse - better) / n  # adjusted, as is its variance
+    variance = (worse + better + 1 - n * lost**2) / n**2
     value = float(np.mean([before[mine].mean() - after[mine].mean() for mine in members]))
-    spread = float(np.sqrt(found[:, 1].sum())) / len(members)
-    middle, reach = float(found[:, 0].mean()), normal_quantile(confidence) * spread
-    return Estimate(value, middle - reach, middle + reach)
+    reach = normal_quantile(confidence) * float(np.sqrt(variance.sum())) / len(members)
+    return Estimate(value, float(lost.mean()) - reach, float(lost.mean()) + reach)
 
 
 def variance_loss(
@@ -225,15 +222,6 @@ def variance_loss(
     spread = float(np.std(extra, ddof=1)) / np.sqrt(len(extra)) if len(extra) > 1 else np.inf
     reach = normal_quantile(confidence) * float(spread)
     return Estimate(value, value - reach, value + reach)
-
-
-def _matched(before: Flags, after: Flags) -> tuple[float, float]:
-    """The adjusted loss and its variance."""
-    n = len(before) + 2
-    worse = int((before & ~after).sum())
-    better = int((after & ~before).sum())
-    lost = (worse - better) / n
-    return lost, (worse + better + 1 - n * lost**2) / n**2
 
 
 def group_figures(schema: Schema, rows: Codes, favoured: Flags, deserved: Flags) -> tuple[RepairGroup, ...]:
@@ -285,14 +273,12 @@ MIN_PEOPLE, MAX_PEOPLE, MAX_FOREIGN = 200, 2_000, 1_000
 
 def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[str, ScoreBits] | None:
     """The protected attribute of which the average over the twins tells most, and what; None with too few people."""
-    limit = MAX_PEOPLE if evaluator.native else MAX_FOREIGN
-    if len(people) > limit:
-        people = people.rows(np.linspace(0, len(people) - 1, limit).astype(np.int64))
+    people = people.rows(_evenly(len(people), MAX_PEOPLE if evaluator.native else MAX_FOREIGN))
     try:
-        known = [one for one in groupings_of(schema, people) if one.known.sum() >= MIN_PEOPLE]
+        groupings = groupings_of(schema, people)
     except TableError:  # an attribute that has no value in any of these rows
         return None
-    groupings = [one for one in known if (one.counts > 0).sum() > 1]
+    groupings = tuple(one for one in groupings if one.known.sum() >= MIN_PEOPLE and (one.counts > 0).sum() > 1)
     if not groupings:
         return None
     evaluator = evaluator.over_values
@@ -368,23 +354,18 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
 
     Accuracy is of all rows; their bits are of ``ROWS_MEASURED`` of them at most, evenly over the table.
     """
-    evaluator = setting.evaluator(model)
-    regression = setting.subject.schema.regression
-    cases = _figures(evaluator.evaluate(half.cases), regression)
-    measured = evaluator.evaluate(_spread(half.rows))
+    evaluator, schema = setting.evaluator(model), setting.subject.schema
+    regression, favourable = schema.regression, schema.favourable_index
+    measured = evaluator.evaluate(half.rows[_evenly(len(half.rows), ROWS_MEASURED)])
     answers = answers_of(model, setting.subject, half.rows)
-    people = Table(half.rows) if half.people is None else half.people
-    indirect = indirect_bits(evaluator, setting.subject.schema, people)
-    favourable = setting.subject.schema.favourable_index
-    groups: tuple[RepairGroup, ...] = ()
-    if not regression:
-        favoured = answers == favourable
-        groups = group_figures(setting.subject.schema, half.rows, favoured, half.labels == favourable)
+    indirect = indirect_bits(evaluator, schema, Table(half.rows) if half.people is None else half.people)
+    decided_for, labelled = answers == favourable, half.labels == favourable
+    groups = () if regression else group_figures(schema, half.rows, decided_for, labelled)
     single = [one for one in groups if len(one.attributes) == 1]
     figures = Figures(
         variance_explained(answers, half.labels) if regression else float((answers == half.labels).mean()),
         None if regression else balanced_accuracy(answers == half.labels, half.labels),
-        *cases,
+        *_figures(evaluator.evaluate(half.cases), regression),
         *_figures(measured, regression),
         indirect_bits=None if indirect is None else indirect[1].bits,
         indirect_bits_low=None if indirect is None else indirect[1].low,
@@ -443,25 +424,15 @@ def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> 
     )
 
 
-def accuracy_of(
-    network: Model, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
-) -> float:
-    """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
-    classes = decided(network, inputs, schema)
-    return variance_explained(network.scores(inputs), labels) if classes is None else float((classes == labels).mean())
-
-
 def front(points: Iterable[tuple[float, ...]]) -> list[bool]:
     """Which points nobody beats: as good in every coordinate (larger is better) and better in one."""
     table = np.array(list(points), dtype=np.float64)
     return [not ((table >= point).all(axis=1) & (table > point).any(axis=1)).any() for point in table]
 
 
-def _spread(rows: Codes) -> Codes:
-    """A sample of the rows, evenly over the table, which may be sorted."""
-    if len(rows) <= ROWS_MEASURED:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, ROWS_MEASURED).astype(np.int64)]
+def _evenly(count: int, limit: int) -> npt.NDArray[np.int64]:
+    """Positions of a sample of rows, evenly over the table, which may be sorted."""
+    return np.arange(count) if count <= limit else np.linspace(0, count - 1, limit).astype(np.int64)
 
 
 def _figures(found: Evaluation, regression: bool) -> tuple[float, int, float, float, float | None]:
@@ -526,10 +497,9 @@ def explained_variance(answers: npt.ArrayLike, labels: npt.ArrayLike, value: flo
 
 def _balanced(judged: Judged) -> Estimate:
     """The mean of the classes' own rates; their intervals are put together as Zou and Donner do (2008)."""
-    rates = []
-    for label in np.unique(judged.labels):
-        mine = judged.labels == label
-        rates.append(wilson(int((judged.answers[mine] == label).sum()), int(mine.sum())))
+    right = judged.answers == judged.labels
+    members = [judged.labels == label for label in np.unique(judged.labels)]
+    rates = [wilson(int(right[mine].sum()), int(mine.sum())) for mine in members]
     value = float(np.mean([one.value for one in rates]))
     below = float(np.sqrt(sum((one.value - one.low) ** 2 for one in rates))) / len(rates)
     above = float(np.sqrt(sum((one.high - one.value) ** 2 for one in rates))) / len(rates)

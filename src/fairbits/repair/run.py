@@ -21,7 +21,7 @@ from fairbits.repair.choice import SLACK, Planner, Proposer, Watch, judged_all, 
 from fairbits.repair.judgement import Halves, Judged, Setting, estimates_of, judge, split
 from fairbits.repair.proposals.distil import GUARD_WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
-from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
+from fairbits.repair.proposals.registry import ALL, STANDARD, proposers_of
 from fairbits.repair.proposals.settings import TRIALS
 from fairbits.repair.records import (
     WARNING,
@@ -126,13 +126,14 @@ def repair_run(
 ) -> RepairResult:
     """Repair the model of a run and write it, with its figures, into the run's folder."""
     _check_options(max_accuracy_loss, seed, guarantee, choose)
+    names = [one if isinstance(one, str) else one.name for one in proposals]
     asked = {
         "max_accuracy_loss": max_accuracy_loss,
         "guarantee": guarantee,
         "choose": choose,
         "retrain": retrain,
         "quick": quick,
-        "also": [one if isinstance(one, str) else one.name for one in proposals],
+        "also": names,
         "trials": trials,
         "write_all": write_all,
     }
@@ -146,7 +147,7 @@ def repair_run(
         opened,
         about,
         proposers,
-        wanted=asked_by_name(proposals),
+        wanted=frozenset(names) - {ALL},  # named, they must have something to propose: it is no note, but an error
         budget=max_accuracy_loss,
         guarantee=guarantee,
         retrain=retrain,
@@ -272,9 +273,7 @@ def _faithful(repairs: Sequence[RepairCandidate], rows: int) -> list[str]:
     found = []
     average = next((r.held_out.accuracy for r in repairs if r.name == "average"), None)
     beside = "" if average is None else f" (the average's: {percent(average)})"
-    for one in repairs:
-        if one.fidelity_apart is None:
-            continue
+    for one in (r for r in repairs if r.fidelity_apart is not None):
         alike = "" if one.fidelity is None else f", {percent(one.fidelity)} are decided alike"
         by = quality(regression=one.fidelity is None)
         found.append(

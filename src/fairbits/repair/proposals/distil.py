@@ -157,7 +157,6 @@ class Averages:
     """The average over twins, and scores held within reach of it; and a network that has learned the average."""
 
     name: str = "guard"
-    distil: bool = True
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Guards for every model, and a distilled one where that can be trained."""
@@ -182,12 +181,10 @@ class Averages:
             ):  # a bound that two twins cannot break promises nothing, unless it was asked for
                 words = f"scores held within {one.tau:.4g} of the average over the person's twins; {DIRECT_ONLY}"
                 yield Proposal(f"guard-{k_max}", words, one)
-        if not self.distil or planner.quick:
+        if planner.quick:
             return
         planner.watch("distilling the average")
-        seed = planner.seed
-        rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 99)))
         try:
-            yield distilled_model(guard, training.rows, rng)
+            yield distilled_model(guard, training.rows, planner.leaf(99))
         except FairbitsError as error:
             planner.notes.append(f"nothing was distilled: {error}")

@@ -44,13 +44,11 @@ from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
 from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, checked_rows, kind_of, read_model
 from fairbits.repair.judgement import balanced_loss
+from fairbits.repair.writers.standalone import clipped, moved_odds, twin_shares
 from fairbits.subject import Subject, make_subject
 
 Doubles = npt.NDArray[np.float64]
 
-#: Room for rounding, as a share of a score (see :func:`least_size`). Scores are float32, whose steps are 6e-8 of a
-#: score; four roundings lie between two twins and the count of their classes. At exactly ε/2 they make k = 2 of 1.
-ROUNDING = 2.0**-20
 #: Log-odds beyond this are not told apart in float32 probabilities.
 _TINY = 1e-9
 
@@ -74,16 +72,8 @@ def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool =
     if tau == 0:
         return 1
     if vector:
-        return 1 if tau <= epsilon / 2 else 0
+        return int(tau <= epsilon / 2)
     return max(1, int(np.ceil(2 * tau / epsilon - 1e-9))) + (partition == "grid")
-
-
-def least_size(tau: float) -> float:
-    """The size below which no score counts as smaller where room is left for rounding: 1, or tau.
-
-    A score lies within tau of its average, so that it may be as large as tau where the average is 0 (a regression).
-    """
-    return max(1.0, tau)
 
 
 def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Doubles:
@@ -94,38 +84,12 @@ def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Double
     return exact + shift if regression else moved_odds(exact, shift, _TINY)
 
 
-def moved_odds(scores: Doubles, shift: float | Doubles, tiny: float) -> Doubles:
-    """Probabilities with their log-odds moved."""
-    inside = np.clip(scores, tiny, 1 - tiny)
-    odds: Doubles = np.exp(shift) * inside / (1 - inside)
-    return odds / (1 + odds)
-
-
 def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.bool_] | None) -> Doubles:
     """The weighted mean over the twins that can exist; over all where none can."""
     exact = np.asarray(scores, dtype=np.float64)
     if valid is None:
         return np.asarray(np.tensordot(exact, weights, axes=([1], [0])))
     return np.einsum("nm...,nm->n...", exact, twin_shares(weights[None], valid))
-
-
-def twin_shares(weights: Doubles, valid: npt.NDArray[np.bool_]) -> Doubles:
-    """Weights (1, m) of the twins that can exist, (n, m), made to add up to 1; of all where none can."""
-    left = np.where(valid, weights, 0.0)
-    left = np.where(left.sum(axis=1, keepdims=True) > 0, left, weights)
-    return left / left.sum(axis=1, keepdims=True)
-
-
-def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
-    """Outputs (…, values) moved towards the average until none lies further from it than tau, less room for rounding.
-
-    All values of a person move by the same factor, so that probabilities still add up to 1.
-    """
-    apart = own - centre
-    size = np.maximum(least_size(tau), np.abs(centre).max(axis=-1, keepdims=True))
-    room = np.maximum(tau - ROUNDING * size, 0.0)
-    far = np.maximum(np.abs(apart).max(axis=-1, keepdims=True), np.maximum(room, np.finfo(np.float64).tiny))
-    return centre + room / far * apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,14 +295,18 @@ class Guard:
         step = default_epsilon(schema, subject.table) if epsilon is None else epsilon
         self._evaluator = evaluator_of(subject, epsilon=step, partition=partition, threads=threads).over_values
         self.epsilon, self.partition = self._evaluator.epsilon, self._evaluator.partition
-        twins = self._evaluator.twins
+        #: The twins of a person, and how many those are: scores that one decision costs.
+        self.subject_twins, self.m = self._evaluator.twins, self._evaluator.m
+        twins = self.subject_twins
         known = (rows or subject.table).training()
         #: Whether the model gives the same person another score when asked again: then nothing can be proved.
         self.varies = not self._evaluator.native and answers_vary(
             self.model, self.encoding.encode(known.codes[:_ASKED_TWICE])
         )
         self._bind(guarantee, tau)
-        self.weights = twin_weights(self._evaluator, known.codes)
+        # The share of each protected combination among the rows, smoothed by one row spread over all m (Perks 1947).
+        counts = np.bincount(twins.index_of(known.codes), minlength=self.m).astype(np.float64)
+        self.weights = (counts + 1 / self.m) / (len(known) + 1)
         #: Rules leave some people fewer twins; where they look at what the model never gets, all twins are averaged.
         self.twin_rules = TwinRules.of(schema, self.encoding, twins)
         # By the rules alone: that a real row breaks one is no part of the person's other attributes, and files that do
@@ -371,16 +339,6 @@ class Guard:
         #: The most classes that anybody can have; proved by the way the score is made. 0: nothing is proved, because
         #: tau is too wide to tell, or a person has no more twins than that.
         self.k_max = classes if classes < self.m or self.tau == 0 else 0
-
-    @property
-    def m(self) -> int:
-        """How many twins a person has: scores that one decision costs."""
-        return self._evaluator.m
-
-    @property
-    def subject_twins(self) -> Twins:
-        """The twins of a person."""
-        return self._evaluator.twins
 
     @property
     def proof(self) -> str:
@@ -625,10 +583,3 @@ def check_bound(guarantee: int | None, tau: float | None) -> int:
             f"tau is {tau}; give the distance from the average that is allowed, 0 or more (and at most {_MAX_TAU:g})."
         )
     return check_guarantee(1 if guarantee is None else guarantee)
-
-
-def twin_weights(evaluator: Evaluator, rows: Codes) -> npt.NDArray[np.float64]:
-    """The share of each protected combination among the rows, smoothed by one row spread over all m (Perks 1947)."""
-    m = evaluator.m
-    counts = np.bincount(evaluator.twins.index_of(rows), minlength=m).astype(np.float64)
-    return (counts + 1 / m) / (len(rows) + 1)

@@ -43,8 +43,9 @@ from fairbits.errors import CapabilityError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models import Array, Fitting, Model, Network, Scaling, checked_rows, kind_of, needed, refit
 from fairbits.repair.choice import Planner
-from fairbits.repair.proposals.guard import decoded, moved_odds
+from fairbits.repair.proposals.guard import decoded
 from fairbits.repair.records import Proposal
+from fairbits.repair.writers.standalone import moved_odds
 from fairbits.subject import Subject
 from fairbits.text import percent
 
@@ -138,10 +139,6 @@ class GroupThresholds:
     """A model whose log-odds are moved by group, so that one threshold decides for all as each group's own would."""
 
     def __init__(self, evaluator: Evaluator, coding: Coding, shifts: Doubles):
-        if len(evaluator.schema.classes) != 2:
-            raise CapabilityError(
-                f"thresholds by group decide between two classes, and this target has {len(evaluator.schema.classes)}."
-            )
         evaluator = evaluator.over_values
         self._evaluator, self.coding, self.shifts = evaluator, coding, np.asarray(shifts, np.float64)
         self.model: Model = evaluator.model
@@ -297,12 +294,15 @@ def check_rows(subject: Subject, labels: npt.NDArray[np.float64]) -> None:
         )
 
 
-def needs_weights(planner: Planner, purpose: str) -> CapabilityError:
-    """Why something that changes weights has nothing for this model."""
-    return CapabilityError(
-        f"{purpose} changes the weights of a network, which {kind_of(planner.network)!r} does not show; reweigh and "
-        f"expgrad train any scikit-learn style model, and {REMAINING}."
-    )
+def network_data(planner: Planner, purpose: str, *, hidden: int = 0) -> tuple[Network, TrainingData]:
+    """A network of so many hidden layers or more, whose weights are to be changed, and the rows that it learns from."""
+    network = planner.network
+    if not isinstance(network, Network) or len(network.weights) <= hidden:
+        raise CapabilityError(
+            f"{purpose} changes the weights of a network, which {kind_of(network)!r} does not show; reweigh and "
+            f"expgrad train any scikit-learn style model, and {REMAINING}."
+        )
+    return network, TrainingData.of(planner, purpose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,11 +343,8 @@ class PrejudiceRemover:
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Train the network further under the penalty."""
-        network = planner.network
-        if not isinstance(network, Network):
-            raise needs_weights(planner, "the prejudice remover")
-        data = TrainingData.of(planner, "the prejudice remover")
-        inputs = planner.setting.subject.encoding.encode(data.rows)
+        network, data = network_data(planner, "the prejudice remover")
+        inputs = data.subject.encoding.encode(data.rows)
         for weight in self.weights:
             planner.watch(f"removing prejudice, weight {weight:g}")
             found = refit(
@@ -389,15 +386,12 @@ class Adversarial:
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Train the network further against an adversary."""
-        network = planner.network
-        if not isinstance(network, Network):
-            raise needs_weights(planner, "adversarial debiasing")
-        data = TrainingData.of(planner, "adversarial debiasing")
+        network, data = network_data(planner, "adversarial debiasing")
         lost = []
         for pull in self.pulls:
             planner.watch(f"training against an adversary, pull {pull:g}")
             seed = int(planner.rng(f"{self.name}-{pull:g}").integers(2**31))
-            found = self._trained(network, planner, data, pull, seed)
+            found = self._trained(network, data, pull, seed)
             if found is None:
                 lost.append(f"{pull:g}")
                 continue
@@ -409,13 +403,11 @@ class Adversarial:
                 raise CapabilityError(why)
             planner.notes.append(why)
 
-    def _trained(
-        self, network: Network, planner: Planner, data: TrainingData, pull: float, seed: int
-    ) -> Network | None:
+    def _trained(self, network: Network, data: TrainingData, pull: float, seed: int) -> Network | None:
         """The network trained further; None where its weights went out of bounds."""
         library = needed("fairlearn.adversarial", "mitigate", "adversarial debiasing")
         torch = needed("torch", "torch", "adversarial debiasing")
-        inputs = np.asarray(planner.setting.subject.encoding.encode(data.rows), np.float32)
+        inputs = np.asarray(data.subject.encoding.encode(data.rows), np.float32)
         scaling = Scaling(inputs)
         with _alone(torch, seed):
             module = _module(torch, scaling.unfolded(network))

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import Codes
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.language import network_of
 from fairbits.measure import hold, target_of
 from fairbits.models import Do, Network
-from fairbits.repair.judgement import BALANCED_FACTOR, Half, Setting, accuracy_of, front
+from fairbits.repair.judgement import BALANCED_FACTOR, Half, Setting, front
+from fairbits.subject import decided, variance_explained
 
 #: Where in the distribution of a neuron's output its values are taken, beside zero and the mean.
 QUANTILES = (0.1, 0.5, 0.9, 1.0)
@@ -88,17 +90,20 @@ class HeldSet:
     accuracy: float
 
 
+def held_means(setting: Setting, network: Any, cases: Codes, dos: Sequence[Do]) -> Doubles:
+    """Mean k of cases (or Q1, where the run lowers that) under each intervention."""
+    found = hold(setting.evaluator(network), cases, dos, bits=setting.measure == "q_1")
+    return found.k_mean if found.q_1 is None else found.q_1.mean(axis=1, dtype=np.float64)
+
+
 class Bench:
     """The small sample that the search looks at, and the questions it asks about it."""
 
     def __init__(self, network: Any, plan: Half, setting: Setting):
-        self.network = network
-        inside = network_of(network)
-        self.linear = inside is not None and inside.head == "linear"
-        self.setting = setting
+        self.network, self.setting = network, setting
+        self.linear = getattr(network_of(network), "head", None) == "linear"
         self.encoding = setting.subject.encoding
-        count = int(np.clip(TWINS_LOOKED_AT // setting.own.m, MIN_CASES, MAX_CASES))
-        self.cases = plan.cases[:count]
+        self.cases = plan.cases[: int(np.clip(TWINS_LOOKED_AT // setting.own.m, MIN_CASES, MAX_CASES))]
         step = max(1, len(plan.rows) // ROWS_LOOKED_AT)
         self.rows, self.labels = plan.rows[::step], plan.labels[::step]
         self.inputs = self.encoding.encode(self.rows)
@@ -117,13 +122,11 @@ class Bench:
     def effects(self, held: Sequence[Do], dos: Sequence[Do]) -> tuple[Doubles, Doubles]:
         """Mean k and accuracy of each further intervention on top of those that are held."""
         network = self.network.with_interventions(held)
-        bits = self.setting.measure == "q_1"
-        found = hold(self.setting.evaluator(network), self.cases, dos, bits=bits)
-        means = found.k_mean if found.q_1 is None else found.q_1.mean(axis=1, dtype=np.float64)
-        if self.linear or not isinstance(network, Network):
-            changed = (network.with_interventions([do]) for do in dos)
-            if self.linear:
-                return means, np.array([self._accuracy_of(one) for one in changed])
+        means = held_means(self.setting, network, self.cases, dos)
+        changed = (network.with_interventions([do]) for do in dos)
+        if self.linear:
+            return means, np.array([self._accuracy_of(one) for one in changed])
+        if not isinstance(network, Network):
             return means, self._standing(np.array([self._recalls_of(one) for one in changed]).T)
         recalls = [
             accuracies(
@@ -140,7 +143,10 @@ class Bench:
         return means, self._standing(np.array(recalls))
 
     def _accuracy_of(self, network: Any, here: Any = slice(None)) -> float:
-        return accuracy_of(network, self.inputs[here], self.labels[here], self.setting.subject.schema)
+        """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
+        inputs, labels = self.inputs[here], self.labels[here]
+        found = decided(network, inputs, self.setting.subject.schema)
+        return variance_explained(network.scores(inputs), labels) if found is None else float((found == labels).mean())
 
     def _recalls_of(self, network: Any) -> Doubles:
         """The share decided right of each class."""
@@ -239,6 +245,5 @@ def _refined(bench: Bench, held: HeldSet, floor: float) -> HeldSet:
         if best is None:
             return held
         moved = {(do.layer, do.neuron): do for do in (*held.dos, tried[best])}
-        dos = tuple(moved.values())
-        held = HeldSet(dos, float(ks[best]), float(exact[best]))
+        held = HeldSet(tuple(moved.values()), float(ks[best]), float(exact[best]))
     return held

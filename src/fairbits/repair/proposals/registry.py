@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from fairbits.errors import OptionError, choose_from
 from fairbits.repair.choice import Proposer
@@ -57,8 +57,3 @@ def proposers_of(wanted: Iterable[str | Proposer], *, trials: int = TRIALS) -> t
     if double is not None:
         raise OptionError(f"the proposals of {double!r} are asked for twice; give each of them once.")
     return tuple(found)
-
-
-def asked_by_name(wanted: Sequence[str | Proposer]) -> frozenset[str]:
-    """Proposers that somebody wants by name: where they have nothing to propose, that is an error and no note."""
-    return frozenset(one if isinstance(one, str) else one.name for one in wanted) - {ALL}

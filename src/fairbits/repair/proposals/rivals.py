@@ -32,12 +32,12 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Inputs, Schema
 from fairbits.engine import accuracies
 from fairbits.errors import TableError
-from fairbits.measure import grouping_of, hold, target_of
+from fairbits.measure import grouping_of, target_of
 from fairbits.models import Do, Fitting, Network, refit
 from fairbits.repair.choice import Planner
 from fairbits.repair.judgement import MIN_GROUP, f1_score
-from fairbits.repair.proposals.mitigators import TrainingData, needs_weights
-from fairbits.repair.proposals.neurons import Doubles, around
+from fairbits.repair.proposals.mitigators import network_data
+from fairbits.repair.proposals.neurons import Doubles, around, held_means
 from fairbits.repair.proposals.weights import favourable_share, recentred
 from fairbits.repair.records import Proposal
 from fairbits.subject import decided
@@ -106,10 +106,7 @@ class Scales:
     """Networks whose hidden neurons are multiplied, (neurons,) all layers in a row, and what each costs."""
 
     def __init__(self, planner: Planner, purpose: str, cost: Cost):
-        network = planner.network
-        if not isinstance(network, Network) or len(network.weights) < 2:
-            raise needs_weights(planner, purpose)
-        data = TrainingData.of(planner, purpose)
+        network, data = network_data(planner, purpose, hidden=1)
         self.network, self.setting, self.cost_name = network, planner.setting, cost
         self.places = [(layer, neuron) for layer, w in enumerate(network.weights[1:]) for neuron in range(len(w))]
         step = max(1, len(data.rows) // ROWS)
@@ -198,8 +195,7 @@ def causal_effects(scales: Scales) -> Doubles:
     network, setting = scales.network, scales.setting
     tried = around(network, scales.inputs, [Do(*place, 0.0) for place in scales.places], values=VALUES)
     if scales.cost_name == "k":
-        found = hold(setting.evaluator(network), scales.cases, tried, bits=setting.measure == "q_1")
-        moved = found.k_mean if found.q_1 is None else found.q_1.mean(axis=1, dtype=np.float64)
+        moved = held_means(setting, network, scales.cases, tried)
         start = scales.figures(network)[0]
     else:
         step = max(1, len(scales.rows) // ROWS_HELD)
@@ -216,8 +212,7 @@ def causal_effects(scales: Scales) -> Doubles:
         start = float(odds(lambda part: now[part].mean()))
     numbers = {place: number for number, place in enumerate(scales.places)}
     owner = np.array([numbers[do.layer, do.neuron] for do in tried], np.int64)
-    apart = np.broadcast_to(np.abs(moved - start), len(owner))
-    sums = np.bincount(owner, apart, minlength=len(numbers))
+    sums = np.bincount(owner, np.broadcast_to(np.abs(moved - start), len(owner)), minlength=len(numbers))
     return np.asarray(sums / np.maximum(np.bincount(owner, minlength=len(numbers)), 1))
 
 
@@ -281,12 +276,8 @@ class FairnessFinetune:
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Train, round by round; the last bias keeps the share of favourable decisions."""
-        network = planner.network
-        setting = planner.setting
-        start = monotonic()
-        if not isinstance(network, Network):
-            raise needs_weights(planner, "a fairness fine-tune")
-        data = TrainingData.of(planner, "a fairness fine-tune")
+        start, setting = monotonic(), planner.setting
+        network, data = network_data(planner, "a fairness fine-tune")
         encoding, own = setting.subject.encoding, setting.own.over_values
         inputs = encoding.encode(data.rows)
         share = favourable_share(network, inputs, threshold=own.threshold)

@@ -50,7 +50,6 @@ class FairTree:
     """Two proposals: an optimal tree of depth 2, and a greedy one of depth 4."""
 
     name: str = "tree"
-    depth: int = DEPTH
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Fit both to the labels of the training rows."""
@@ -74,10 +73,10 @@ class FairTree:
         most = ignoring(shown, labels) / len(labels)
         planner.watch("choosing the optimal tree of depth 2")
         best = optimal_tree(shown, labels, np.arange(len(free)))
-        grown = DecisionTreeClassifier(max_depth=self.depth, min_samples_leaf=LEAF_ROWS, random_state=0)
+        grown = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF_ROWS, random_state=0)
         made = {
             "tree-2": (f"the best tree of depth 2 over {best.cuts} cuts", built(best, shown, names)),
-            f"tree-{self.depth}": (f"a greedy tree of depth {self.depth}", grown.fit(shown, names)),
+            f"tree-{DEPTH}": (f"a greedy tree of depth {DEPTH}", grown.fit(shown, names)),
         }
         for name, (words, tree) in made.items():
             missed = 100 * (most - float((tree.predict(shown) == names).mean()))
@@ -113,8 +112,7 @@ def tree_words(nodes: dict[str, list[Any]], schema: Schema, encoding: Encoding, 
         return sides[0]
     left, right = (f"({text})" if text.startswith("if ") else text for text in sides)
     owner = next(i for i, part in enumerate(encoding.parts) if nodes["feature"][node] in part.columns)
-    condition = _condition(schema.attributes[owner], nodes["threshold"][node])
-    return f"if {condition} then {left}, else {right}"
+    return f"if {_condition(schema.attributes[owner], nodes['threshold'][node])} then {left}, else {right}"
 
 
 def _condition(attribute: Attribute, cut: float) -> str:

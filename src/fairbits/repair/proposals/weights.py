@@ -31,9 +31,9 @@ from fairbits.models import Fitting, Network, refit
 from fairbits.repair.choice import Planner
 from fairbits.repair.judgement import Halves, Setting
 from fairbits.repair.proposals.distil import near_people, protected_inputs, shrunk, without_weights
-from fairbits.repair.proposals.guard import moved_odds
 from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, Doubles, HeldSet, held_sets, singles
 from fairbits.repair.records import Proposal, neurons_in_words
+from fairbits.repair.writers.standalone import moved_odds
 from fairbits.subject import balanced_accuracy, decided
 from fairbits.text import percent
 
@@ -122,8 +122,7 @@ def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> np
             found[rows] = np.nanmedian(np.where(there, network.scores(inputs).reshape(-1, m), np.nan), axis=1)
             continue
         labels = np.where(there, np.asarray(decided(network, inputs, evaluator.schema)).reshape(-1, m), -1)
-        votes = (labels[:, :, None] == np.arange(network.classes)).sum(axis=1)
-        found[rows] = votes.argmax(axis=1)
+        found[rows] = (labels[:, :, None] == np.arange(network.classes)).sum(axis=1).argmax(axis=1)
     return found
 
 
@@ -373,11 +372,10 @@ def _finetuned(planner: Planner, original: Network, shares: Mapping[float, Netwo
 def _scratch(planner: Planner, network: Network) -> Iterator[Proposal]:
     """For small tables: a network of the same shape from random weights, blind, fitted to the labels."""
     planner.watch("training from scratch without protected inputs")
-    subject, training, seed = planner.setting.subject, planner.halves.training, planner.seed
-    rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 98)))
+    subject, training = planner.setting.subject, planner.halves.training
     about = (subject.schema, subject.encoding, training.rows, training.labels)
     try:
-        yield trained_from_scratch(network, *about, rng)
+        yield trained_from_scratch(network, *about, planner.leaf(98))
     except CapabilityError:
         return  # large tables and regressions: the other repairs are what there is
 

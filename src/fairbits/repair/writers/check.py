@@ -231,9 +231,9 @@ class Promise:
     @cached_property
     def twins(self) -> Codes:
         """All twins of some of the people, one person after the other."""
-        m = Twins(self.schema).m
-        some = self.rows[: max(1, min(PEOPLE, self.affordable // (2 * m)))]
-        return Twins(self.schema).expand(some).reshape(-1, len(self.schema))
+        twins = Twins(self.schema)
+        some = self.rows[: max(1, min(PEOPLE, self.affordable // (2 * twins.m)))]
+        return twins.expand(some).reshape(-1, len(self.schema))
 
     @cached_property
     def tolerance(self) -> float:
@@ -255,12 +255,11 @@ class Promise:
     def odd_tables(self) -> dict[str, dict[str, Any]]:
         """The same rows with protected values missing, unknown or absent, and with columns in another order."""
         some = Decoder(self.schema).mapping(self.rows[:200])
-        owned = [(one, one["columns"] or [one["name"]]) for one in protected_facts(self.schema)]
+        facts = protected_facts(self.schema)
+        owned = [(one, list(filter(None, one["columns"] or [one["name"]]))) for one in facts]
         missing, unknown = dict(some), dict(some)
         for one, names in owned:
             for name in names:
-                if not name:
-                    continue
                 size = len(some[name])
                 text = one["labels"] is not None and not one["columns"]
                 missing[name] = np.full(size, None if text else np.nan, object if text else np.float64)
@@ -302,9 +301,9 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
     schema, wanted = promise.schema, {**promise.wanted, **job.get("odd", {})}
     compared, faults = ["scores"], []
     found: Mapping[str, Any] = answer["scores"]
-    size = max(1.0, float(np.abs(wanted["rows"]).max(initial=0.0)))
-    given = _alike(found["rows"], wanted["rows"], schema)
     due = wanted["rows"]
+    size = max(1.0, float(np.abs(due).max(initial=0.0)))
+    given = _alike(found["rows"], due, schema)
     if given.shape != due.shape:
         return FileCheck(name, False, answer["library"], fresh, why=f"it answers an array of shape {given.shape}.")
     off = np.abs(given - due).max(axis=1) / size
@@ -315,11 +314,9 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
         faults.append(f"its scores differ by {off[row]:.2g}, first in row {int(np.argmin(near)) + 1} of those compared")
     if "favourable" in answer and apart(answer["favourable"], due[:, schema.favourable_index]) > promise.tolerance:
         faults.append("its scores are not those of the favourable class")
-    for what, table in found.items():
-        if what == "rows":
-            continue
-        mine = _alike(table, wanted[what], schema)
+    for what in (one for one in found if one != "rows"):
         theirs = wanted[what]
+        mine = _alike(found[what], theirs, schema)
         if mine.shape != theirs.shape or apart(mine, theirs) > promise.tolerance:
             faults.append(_ODD.get(what, f"it says otherwise of {what}"))
         compared.append(_COMPARED.get(what, what))

@@ -37,7 +37,7 @@ from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.proposals.mitigators import GroupThresholds
 from fairbits.repair.proposals.tree import nodes_of
 from fairbits.repair.records import FileCheck
-from fairbits.repair.writers.check import About, Promise, by_inputs, class_values, judged, table_of, ways
+from fairbits.repair.writers.check import About, Promise, by_inputs, class_values, embedded, judged, table_of, ways
 from fairbits.repair.writers.checker import TOLERANCE, Job, apart, in_fresh_process, perform
 from fairbits.repair.writers.wrappers import Script, script_of, tree_script, write_onnx, write_tree
 from fairbits.store import write_whole
@@ -446,7 +446,7 @@ def _script(model: Guard | GroupThresholds, aside: _Aside) -> tuple[Script, Any,
     """The Python file, the object that it is handed where it is handed one, and the files that go with it."""
     classes, held, file = aside.promise.classes, aside.held, aside.file
     if isinstance(model.model, Network) and not _asks_people(held, file):
-        return script_of(model, classes, network=True), None, ()
+        return script_of(model, classes, embedded(model.model, model.schema, model.encoding, classes)), None, ()
     settled = None
     if held is not None or file is not None:  # how its owner asks it is found by asking
         job = aside.settling()
@@ -469,9 +469,8 @@ def _script(model: Guard | GroupThresholds, aside: _Aside) -> tuple[Script, Any,
         try:
             save_estimator(held, aside.folder / companion)
         except FairbitsError:
-            return script_of(model, classes, about=settled), held, ()
-    about = {**settled, "file": companion, "trusted": trusted}
-    return script_of(model, classes, about=about), held, (companion,)
+            return script_of(model, classes, settled), held, ()
+    return script_of(model, classes, {**settled, "file": companion, "trusted": trusted}), held, (companion,)
 
 
 def _asks_people(held: Any, file: Path | None) -> bool:

@@ -19,6 +19,9 @@ import numpy as np
 
 #: Rows that the model is asked about at once.
 ROWS = 65_536
+#: Room for rounding, as a share of a score. Scores are float32, whose steps are 6e-8 of a score; four roundings lie
+#: between two twins and the count of their classes. At exactly half of a class's width they make k = 2 of 1.
+ROUNDING = 2.0**-20
 FUNCTIONS: Any = {
     "relu": lambda x, _: np.maximum(x, 0),
     "leaky_relu": lambda x, a: np.where(x > 0, x, x.dtype.type(a) * x),
@@ -47,6 +50,36 @@ def softmax(x: Any) -> Any:
     """Powers of e that add up to 1 in every row."""
     powers = np.exp(x - x.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)
+
+
+# The arithmetic of a guard, here for arrays; it is written with NumPy's functions alone, so that a graph can trace it.
+
+
+def moved_odds(scores: Any, shift: Any, tiny: Any) -> Any:
+    """Probabilities with their log-odds moved."""
+    inside = np.clip(scores, tiny, 1 - tiny)
+    odds = np.exp(shift) * inside / (1 - inside)
+    return odds / (1 + odds)
+
+
+def twin_shares(weights: Any, valid: Any) -> Any:
+    """Weights (1, m) of the twins that can exist, (n, m), made to add up to 1; of all where none can."""
+    left = np.where(valid, weights, 0.0)
+    left = np.where(left.sum(axis=1, keepdims=True) > 0, left, weights)
+    return left / left.sum(axis=1, keepdims=True)
+
+
+def clipped(own: Any, centre: Any, tau: Any) -> Any:
+    """Outputs (…, values) moved towards the average until none lies further from it than tau, less room for rounding.
+
+    All values of a person move by the same factor, so that probabilities still add up to 1. No score counts as smaller
+    than 1, or than tau, where room is left: around an average of 0 it may be as large as tau (a regression).
+    """
+    apart = own - centre
+    size = np.maximum(max(1.0, tau), np.abs(centre).max(axis=-1, keepdims=True))
+    room = np.maximum(tau - ROUNDING * size, 0.0)
+    far = np.maximum(np.abs(apart).max(axis=-1, keepdims=True), np.maximum(room, np.finfo(np.float64).tiny))
+    return centre + room / far * apart
 
 
 # Tables: a pandas frame stays one, so that columns keep their types; anything else becomes a dict of arrays.
@@ -172,11 +205,8 @@ def inputs_of(table: Any, about: Any) -> Any:
     found = np.empty((size_of(table), about["width"]), np.dtype(about["dtype"]))
     for column, value in about["fixed"].items():
         found[:, int(column)] = value
-    for one in about["attributes"]:
-        part: Any = one["part"]
-        if part is None:
-            continue
-        codes = codes_of(table, one)
+    for one in (one for one in about["attributes"] if one["part"] is not None):
+        part, codes = one["part"], codes_of(table, one)
         if "table" in part:
             found[:, part["columns"]] = np.array(part["table"])[np.rint(codes).astype(int) - part["low"]]
         else:
@@ -364,7 +394,7 @@ def decided(probabilities: Any, data: Any) -> Any:
 DATA: Any = json.loads("{}")
 
 
-class Written:
+class PlainModel:
     """A written model: asked with a table of people, it answers as the model that was judged."""
 
     def __init__(self, model: Any = None, *, data: Any = None, folder: Any = None) -> None:
@@ -393,17 +423,10 @@ class Written:
         return found[:, 0] if self.classes_ is None else self.classes_[decided(found, self.data)]
 
     def _answered(self, table: Any) -> Any:
-        raise NotImplementedError
-
-
-class PlainModel(Written):
-    """A model as it is."""
-
-    def _answered(self, table: Any) -> Any:
         return self.model(table)
 
 
-class Guarded(Written):
+class Guarded(PlainModel):
     """Asks a model about all twins of each person, and holds its score within tau of their average.
 
     A protected value that is missing or not in the schema is no obstacle: the average needs none, and stands where
@@ -417,7 +440,8 @@ class Guarded(Written):
         for start in range(0, len(twins), step):
             some = twins[start : start + step]
             found = self._asked(with_values(table, np.tile(np.arange(people), len(some)), self._columns(some, people)))
-            centre = centre + (shares[start : start + step] * found.reshape(len(some), people, -1)).sum(axis=0)
+            weights = shares[:, start : start + step].T[:, :, None]
+            centre = centre + (weights * found.reshape(len(some), people, -1)).sum(axis=0)
         centre = self._moved(centre)
         if not data["tau"]:
             return centre
@@ -433,11 +457,7 @@ class Guarded(Written):
             for name, value in zip(data["columns"], twins[0], strict=True):
                 mine[name][~known] = value
             own = with_values(table, np.arange(people), {name: array_of(list(one)) for name, one in mine.items()})
-        apart = np.where(known[:, None], self._moved(self._asked(own)) - centre, 0.0)
-        size = np.maximum(data["size"], np.abs(centre).max(axis=1, keepdims=True))
-        room = np.maximum(data["tau"] - data["margin"] * size, 0.0)
-        far = np.maximum(np.abs(apart).max(axis=1, keepdims=True), np.maximum(room, np.finfo(np.float64).tiny))
-        return centre + room / far * apart
+        return clipped(np.where(known[:, None], self._moved(self._asked(own)), centre), centre, data["tau"])
 
     def _asked(self, table: Any) -> Any:
         found = self.model(table)
@@ -449,18 +469,15 @@ class Guarded(Written):
         return {name: array_of(values) for name, values in zip(self.data["columns"], rows, strict=True)}
 
     def _shares(self, table: Any) -> Any:
-        """Each twin's weight (m, n or 1, 1): over the twins that can exist under the rules; over all where none can."""
-        weights = np.array(self.data["weights"])[:, None]
-        rules = self.data["rules"]
-        if rules:
-            columns = {int(c): np.array(codes)[:, None] for c, codes in rules["twins"].items()}
-            columns |= {int(c): codes_of(table, about)[None] for c, about in rules["seen"].items()}
-            shape = len(weights), size_of(table)
-            valid = np.all([np.broadcast_to(_holds(one, columns), shape) for one in rules["programs"]], axis=0)
-            left = np.where(valid, weights, 0.0)
-            left = np.where(left.sum(axis=0) > 0, left, weights)
-            weights = left / left.sum(axis=0)
-        return weights[:, :, None]
+        """Each twin's weight (n or 1, m): over the twins that can exist under the rules; over all where none can."""
+        weights, rules = np.array(self.data["weights"])[None], self.data["rules"]
+        if not rules:
+            return weights
+        columns = {int(c): np.array(codes)[None] for c, codes in rules["twins"].items()}
+        columns |= {int(c): codes_of(table, about)[:, None] for c, about in rules["seen"].items()}
+        shape = size_of(table), weights.shape[1]
+        valid = np.all([np.broadcast_to(_holds(one, columns), shape) for one in rules["programs"]], axis=0)
+        return twin_shares(weights, valid)
 
     def _moved(self, table: Any) -> Any:
         data, shift = self.data, self.data["shift"]
@@ -468,13 +485,6 @@ class Guarded(Written):
             return table + shift
         signs = np.where(np.arange(table.shape[1]) == data["favourable"], 1.0, -1.0)
         return moved_odds(table, shift * signs, 1e-9) if shift and len(signs) == 2 else table
-
-
-def moved_odds(table: Any, shift: Any, tiny: Any) -> Any:
-    """Probabilities with their log-odds moved."""
-    inside = np.clip(table, tiny, 1 - tiny)
-    odds = inside / (1 - inside) * np.exp(shift)
-    return odds / (1 + odds)
 
 
 def _holds(program: Any, columns: Any) -> Any:
@@ -490,7 +500,7 @@ def _holds(program: Any, columns: Any) -> Any:
     return np.logical_not(found[0]) | found[1] if kind == "->" else OPERATIONS[kind](*found)
 
 
-class Thresholded(Written):
+class Thresholded(PlainModel):
     """Asks a model, and moves the log-odds by group. It needs everybody's protected values, and refuses others."""
 
     def _answered(self, table: Any) -> Any:

@@ -23,7 +23,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from fairbits.domain import Encoding, Lookup, Numeric, Schema, Unseen, table_columns
 from fairbits.errors import CapabilityError
 from fairbits.models import HasClassScores, Network, activation_node, import_onnx, write_graph
-from fairbits.repair.proposals.guard import ROUNDING, Guard, clipped, least_size, moved, moved_odds, twin_shares
+from fairbits.repair.proposals.guard import Guard, moved
 from fairbits.repair.proposals.mitigators import TINY, GroupThresholds, twin_cuts
 from fairbits.repair.proposals.tree import tree_words
 from fairbits.repair.writers import standalone
@@ -32,7 +32,6 @@ from fairbits.repair.writers.check import (
     asked,
     attribute_facts,
     by_inputs,
-    embedded,
     protected_facts,
     twin_columns,
 )
@@ -107,8 +106,7 @@ class Script:
         whole = len(subject.schema.classes) > 2 and isinstance(subject.model, HasClassScores)
 
         def scores(table: Any) -> Any:
-            people = standalone.inputs_of(standalone.tabled(table), codes)
-            inputs = subject.encoding.encode(people)
+            inputs = subject.encoding.encode(standalone.inputs_of(standalone.tabled(table), codes))
             model: Any = subject.model
             return model.class_scores(inputs) if whole else model.scores(inputs)
 
@@ -120,20 +118,14 @@ def _harmless(text: str) -> str:
     return "".join(" " if not one.isprintable() else one for one in text).replace("\\", "/").replace('"', "'")
 
 
-def script_of(
-    model: Guard | GroupThresholds, classes: list[Any], *, network: bool = False, about: About | None = None
-) -> Script:
+def script_of(model: Guard | GroupThresholds, classes: list[Any], about: About | None = None) -> Script:
     """The facts about a model: in the file itself, in one beside it, or handed over as a function of a frame."""
     schema = model.schema
-    if network:
-        assert isinstance(model.model, Network)  # noqa: S101 - asked for networks alone
-        about = embedded(model.model, schema, model.encoding, classes)
-    elif about is None:
+    if about is None:
         speaks = {"link": None, "order": list(range(len(classes))), "speaks": schema.favourable_index}
         gives = "the value" if not classes else f"the probability of {classes[schema.favourable_index]!r}"
         give = f"a function of a frame that gives {gives if len(classes) < 3 else 'the probabilities of all classes'}"
-        columns = list(table_columns(schema))
-        about = asked(schema, classes, form="frame", columns=columns, read=speaks, give=give)
+        about = asked(schema, classes, form="frame", columns=list(table_columns(schema)), read=speaks, give=give)
     data = _facts(about, schema, classes)
     if isinstance(model, GroupThresholds):
         cuts = [twin_cuts(schema.attributes[column]) for column in model.coding.twins.columns]
@@ -147,8 +139,6 @@ def script_of(
         "twins": twins,
         "weights": model.weights.tolist(),
         "tau": model.tau,
-        "margin": ROUNDING,
-        "size": least_size(model.tau),
         "shift": model.shift,
         "rules": None,
     }
@@ -213,7 +203,7 @@ def write_onnx(model: Guard | GroupThresholds, path: str | Path, classes: list[A
     graph = _Graph(import_onnx(), model.model)
     if isinstance(model, GroupThresholds):
         shift = graph.node("Gather", model.by_twin, _twin(graph, model).astype("INT64"), axis=0)
-        output = moved_odds(graph.own_score("inputs"), shift, TINY)
+        output = standalone.moved_odds(graph.own_score("inputs"), shift, TINY)
         words = {"fairbits.groups": model.coding.words}
         return graph.write(graph.as_outputs(output), path, "fairbits-thresholds", words, model.schema, classes)
     seen = [] if model.twin_rules is None else model.twin_rules.seen.values()
@@ -432,7 +422,7 @@ def _guarded(graph: _Graph, guard: Guard) -> Any:
     mask, someone = np.zeros((1, network.inputs), bool), np.zeros((1, network.inputs), np.float32)
     mask[0, protected], someone[0, protected] = True, guard.twin_inputs[0]
     inputs = graph.node("Where", np.logical_or(known, ~mask), "inputs", someone)
-    return np.where(known, clipped(lifted(graph.own_score(inputs)), centre, guard.tau), centre)
+    return np.where(known, standalone.clipped(lifted(graph.own_score(inputs)), centre, guard.tau), centre)
 
 
 def _known(graph: _Graph, guard: Guard) -> Any:
@@ -454,4 +444,4 @@ def _shares(graph: _Graph, guard: Guard) -> Any:
         return guard.weights[None, :, None]
     columns: dict[int, Any] = {column: values[None] for column, values in rules.twins.items()}
     columns |= {column: graph.codes(part, whole) for column, (part, whole) in rules.seen.items()}
-    return graph.node("Unsqueeze", twin_shares(guard.weights[None], rules.evaluate(columns)), [2])
+    return graph.node("Unsqueeze", standalone.twin_shares(guard.weights[None], rules.evaluate(columns)), [2])
