@@ -302,7 +302,7 @@ class Shown:
 
 
 def _notebook() -> Any:
-    return import_module("fairbits.report.notebook")
+    return import_module("fairbits.report.looks")
 
 
 def paragraphs(lines: Iterable[str], tone: str = "") -> list[Block]:

@@ -17,9 +17,8 @@ import tomlkit
 
 from fairbits import Attribute, Network, Schema
 from fairbits.blocks import Facts, Paragraph
-from fairbits.cli.console import Console
 from fairbits.cli.output import SafeStream, print_json, safe_output
-from fairbits.cli.terminal import show
+from fairbits.cli.terminal import Console, show
 from fairbits.models.native.network import write_npz
 from fairbits.subject.export import document_of_schema
 from fairbits.text import harmless_lines
@@ -139,7 +138,7 @@ import sys
 from rich.live import Live
 from rich.text import Text
 from fairbits.blocks import Facts
-from fairbits.cli.console import Console
+from fairbits.cli.terminal import Console
 from fairbits.cli.output import safe_output
 with safe_output():
     Console().print(Text("bold", style="bold red"), Text("label \\x1b]52;c;eA==\\x07\\x1b[31m\\x1b[2J", style="bold"))

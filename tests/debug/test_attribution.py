@@ -54,7 +54,7 @@ def test_ranges_are_the_values_that_count(rng: np.random.Generator) -> None:
     found = attribute_bits(evaluator, people)
     assert found.case_q_inf.sum(axis=1) == pytest.approx(evaluator.evaluate(people).q_inf, abs=1e-6)
     assert axes_of(evaluator).values[0] == ("young", "old")
-    stakes = stakes_of(evaluator.twins, {0: 1.0}, {11: 1.0})
+    stakes = list(stakes_of(evaluator.twins, {0: 1.0}, {11: 1.0}))
     assert [(s.value, s.lowest) for s in stakes[:2]] == [("young", 1.0), ("old", 0.0)]
 
 

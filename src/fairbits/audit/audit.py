@@ -124,10 +124,9 @@ class Audit:
         people, raw = _table_of(table, schema, chosen.max_rows)
         schema = schema if raw is None else with_held(schema, people.codes, raw)
         loaded = read_model(model, schema, chosen)
-        subject = subjects.make_subject(
+        self.subject = subjects.make_subject(
             name, loaded, schema, people, encoding=encoding, options=chosen, original=model, raw=raw
-        )
-        self.subject = subject.checked(as_is=as_is)
+        ).checked(as_is=as_is)
 
     @classmethod
     def of(
@@ -925,8 +924,7 @@ class Audit:
     @classmethod
     def _made(cls, subject: Subject, origin: SubjectOrigin) -> Self:
         audit = cls.__new__(cls)
-        audit.subject = subject
-        audit._origin = origin
+        audit.subject, audit._origin = subject, origin
         return audit
 
 

@@ -98,11 +98,9 @@ def audit_fleet(
     )
     for number, member in enumerate(subjects):
         if number not in found:
-            fault, waits = (
-                carried.lost.get(number),
-                "the fleet was ended before its turn; the same command with the same",
-            )
-            error = f"{waits} --out goes on." if fault is None else f"given up after 4 tries: {fault.words}."
+            fault = carried.lost.get(number)
+            waits = "the fleet was ended before its turn; the same command with the same --out goes on."
+            error = waits if fault is None else f"given up after 4 tries: {fault.words}."
             found[number] = report.FleetMember(member.name, member.source, error=error)
     members = tuple(found[number] for number in range(len(subjects)))
     fleet = report.Fleet(str(folder), _words(options), store.timestamp(), members, rank)
@@ -122,33 +120,29 @@ def _perform(shared: _Shared, member: FleetSubject, stop: Callable[[], bool]) ->
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         what = f"something went wrong inside fairbits or the model ({what})."
         return report.FleetMember(member.name, member.source, error=what)
-    page, quality = f"{folder.name}/{found.page.name}", audit.subject.quality
-    figures = _scores_figures(found, quality) if isinstance(found, ScoresAudit) else _figures(found)
-    return report.FleetMember(name=member.name, source=member.source, report=page, **figures)
-
-
-def _scores_figures(found: ScoresAudit, quality: subject.Quality | None) -> dict[str, Any]:
-    return {
-        "sentence": report.lead(found.document, blind=True).strip(),
-        "rows": found.document["rows"],
-        "seconds": found.seconds,
-        "quality": None if quality is None else quality.figures(),
-        "scores_only": True,
-        **_indirect_figures(found.document),
-    }
+    figures = _figures(found, audit.subject.quality)
+    return report.FleetMember(member.name, member.source, f"{folder.name}/{found.page.name}", **figures)
 
 
 def _indirect_figures(document: Mapping[str, Any] | None) -> dict[str, Any]:
     """The protected attribute that the score tells most about, and how much at least."""
-    known = [one for one in (document or {}).get("attributes", ()) if one["bits_low"] is not None]
-    single = [one for one in known if len(one["attributes"]) == 1]
-    most = max(single, key=lambda one: float(one["bits_low"]), default=None)
+    found = (document or {}).get("attributes", ())
+    known = [one for one in found if one["bits_low"] is not None and len(one["attributes"]) == 1]
+    most = max(known, key=lambda one: float(one["bits_low"]), default=None)
     return {} if most is None else {"indirect": most["bits_low"], "indirect_about": most["attribute"]}
 
 
-def _figures(found: AuditResult) -> dict[str, Any]:
-    data, measured = found.data, found.data.measured
-    searched: dict[str, Any] = dict(data.searched.figures)
+def _figures(found: AuditResult | ScoresAudit, quality: subject.Quality | None) -> dict[str, Any]:
+    if isinstance(found, ScoresAudit):
+        return {
+            "sentence": report.lead(found.document, blind=True).strip(),
+            "rows": found.document["rows"],
+            "seconds": found.seconds,
+            "quality": None if quality is None else quality.figures(),
+            "scores_only": True,
+            **_indirect_figures(found.document),
+        }
+    data, measured, searched = found.data, found.data.measured, found.data.searched.figures
     return {
         "sentence": data.sentence,
         "bits": data.bits,

@@ -516,16 +516,15 @@ class Pipeline:
     def _certify(self, run: store.Run) -> None:
         """What can be said about everybody, before and after the repair; it needs no cases."""
 
-        options, shares = self.options, self.shares
         chosen = CertifyOptions(
-            seconds=shares.certify,
-            seed=options.seed,
-            epsilon=options.epsilon,
-            threads=options.threads,
-            proofs=shares.seconds >= KEPT,
+            seconds=self.shares.certify,
+            seed=self.options.seed,
+            epsilon=self.options.epsilon,
+            threads=self.options.threads,
+            proofs=self.shares.seconds >= KEPT,
         )
-        say = partial(self.clock.progress, "certify", "say")
-        certificates.certify_run(run.folder, self.subject, chosen, stop=self.stop, watch=say)
+        watch = partial(self.clock.progress, "certify", "say")
+        certificates.certify_run(run.folder, self.subject, chosen, stop=self.stop, watch=watch)
 
     def _certified(self, run: store.Run) -> bool:
         """Whether there are statements about the model and the repair as they are now."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -125,11 +126,7 @@ def rows_for(rate: float, wanted: float, level: float) -> int:
 
 def fewest_failed(limit: float, people: int, level: float) -> int:
     """The fewest flips whose interval lies above the limit wholly: it rises with them."""
-    low, high = 0, people + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if wilson(middle, people, level=level).low > limit else (middle, high)
-    return high
+    return 1 + bisect_left(range(1, people + 1), True, key=lambda flips: wilson(flips, people, level=level).low > limit)
 
 
 def noticed_rise(limit: float, people: int, level: float) -> float | None:

@@ -2,7 +2,7 @@
 
 `safe_output` stands around every command. Text that others chose (names, labels, cells, complaints of other libraries)
 loses whatever could command a terminal. Colours and cursor moves of rich are let through where the stream is a
-terminal, and our own consoles (`fairbits.cli.console`) clean their text before they colour it.
+terminal, and our own consoles (`fairbits.cli.terminal`) clean their text before they colour it.
 """
 
 from __future__ import annotations

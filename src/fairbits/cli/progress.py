@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from fairbits.cli.console import Console
+from fairbits.cli.terminal import Console
 from fairbits.text import harmless
 
 if TYPE_CHECKING:

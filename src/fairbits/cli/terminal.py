@@ -1,4 +1,7 @@
-"""Blocks on a terminal: at most 80 columns, and as many lines as one look takes unless everything is asked for."""
+"""Blocks on a terminal: at most 80 columns, and as many lines as one look takes unless everything is asked for.
+
+Rich's console, for text that others chose: no markup is read in it, and control characters are replaced.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,22 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from math import inf
+from typing import IO, Any, cast
 
 import click
 from rich import box
+from rich import console as rich_console
 from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from fairbits import blocks as b
-from fairbits.cli.console import Console
+from fairbits.cli.output import SafeStream
 from fairbits.text import harmless as without_controls
+from fairbits.text import harmless_lines
 
 #: Columns; lines of one look, and what is left of them beside many notes.
 WIDTH, LINES, LEAST = 80, 25, 12
@@ -33,6 +40,30 @@ FACT_LINES, CAVEAT_LINES = 3, 3
 _TIE = "\ue000"
 _TONES = {"lead": "", "small": "dim", "note": "dim", "warning": "yellow", "verdict": "bold", "second": "bold"}
 _TAGS = {"worse": "red", "fail": "bold red", "better": "green", "pass": "green", "exact": "green", "proved": "green"}
+
+
+class Console(rich_console.Console):
+    """A console whose every segment is harmless before it is coloured. Brackets are brackets, not markup."""
+
+    def __init__(self, **options: Any):
+        super().__init__(**{"highlight": False, "markup": False, "emoji": False, **options})
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream to write to: where our filter stands before it, the side that lets colours through."""
+        found = rich_console.Console.file.fget(self)  # type: ignore[attr-defined]
+        return cast(IO[str], found.rich_proxied_file) if isinstance(found, SafeStream) else found
+
+    @file.setter
+    def file(self, stream: IO[str]) -> None:
+        self._file = stream
+
+    def render(
+        self, renderable: RenderableType, options: rich_console.ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Segments as rich makes them, their text cleaned; rich's own moves of the cursor stay."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(harmless_lines(segment.text), segment.style)
 
 
 def show(found: Iterable[b.Block] | b.Page, *last: str, everything: bool | None = None) -> None:

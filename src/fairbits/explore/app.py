@@ -19,7 +19,7 @@ import secrets
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,22 +29,19 @@ from fairbits.explore.explorer import Explorer, asked_of
 from fairbits.explore.page import script, served_page, style
 from fairbits.repair import Guard, class_values
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-
 try:
     import h11
     import uvicorn
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
-    from starlette.datastructures import Headers, QueryParams
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
+    from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
     from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
+    from starlette.types import ASGIApp
     from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError:
     raise MissingDependencyError("starlette or uvicorn", "explore", "the explorer") from None
@@ -96,12 +93,15 @@ def build_app(explorer: Explorer, *, token: str, hosts: Iterable[str]) -> ASGIAp
         document = await _document(request, MAX_BYTES, "question", 'an object such as {"codes": [3, 40], "hold": []}')
         return JSONResponse(await run_in_threadpool(explorer.answer, asked_of(document, explorer.schema)))
 
+    async def guarded(request: Request, found: RequestResponseEndpoint) -> Response:
+        response = _refused(request, token.encode(), own) or await found(request)
+        response.headers.update(_HEADERS)  # they keep the page to itself
+        return response
+
+    own = frozenset(hosts)
     routes = [*(Route(path, fixed, methods=["GET"]) for path in files), Route("/start", start), Route("/row", row)]
-    return _Guard(
-        Starlette(routes=[*routes, Route("/answer", answer, methods=["POST"])], exception_handlers=_HANDLERS),
-        token,
-        frozenset(hosts),
-    )
+    routes.append(Route("/answer", answer, methods=["POST"]))
+    return BaseHTTPMiddleware(Starlette(routes=routes, exception_handlers=_HANDLERS), guarded)
 
 
 def guard_app(guard: Guard, *, hosts: Iterable[str] = ("127.0.0.1", "localhost")) -> ASGIApp:
@@ -182,36 +182,16 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, float) and abs(value) > MAX_WHOLE else text_of(value)
 
 
-class _Guard:
-    """Refuses before anything else looks at a request, and adds the headers that keep the page to itself."""
-
-    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]):
-        self._app, self._token, self._hosts = app, token.encode(), hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                added = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-                message = {**message, "headers": [*message["headers"], *added]}
-            await send(message)
-
-        if scope["type"] != "http":  # no web sockets here
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1008})
-            return
-        refusal = self._refused(scope)
-        await (self._app if refusal is None else refusal)(scope, receive, guarded)
-
-    def _refused(self, scope: Scope) -> Response | None:
-        hosts = Headers(scope=scope).getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _refusal(400, "this page answers under its own address only; open the one on the terminal.")
-        if scope["method"] not in _METHODS:
-            return _refusal(405, "nothing can be changed here; use GET or POST.", {"Allow": ", ".join(_METHODS)})
-        given = QueryParams(scope["query_string"]).getlist("token")
-        if len(given) != 1 or not secrets.compare_digest(given[0].encode("utf-8", "replace"), self._token):
-            return _refusal(403, "the token is missing or wrong; open the address on the terminal as it stands there.")
-        return None
+def _refused(request: Request, token: bytes, hosts: frozenset[str]) -> Response | None:
+    """The answer to a request that nothing else may look at."""
+    named, given = request.headers.getlist("host"), request.query_params.getlist("token")
+    if len(named) != 1 or named[0].lower() not in hosts:
+        return _refusal(400, "this page answers under its own address only; open the one on the terminal.")
+    if request.method not in _METHODS:
+        return _refusal(405, "nothing can be changed here; use GET or POST.", {"Allow": ", ".join(_METHODS)})
+    if len(given) != 1 or not secrets.compare_digest(given[0].encode("utf-8", "replace"), token):
+        return _refusal(403, "the token is missing or wrong; open the address on the terminal as it stands there.")
+    return None
 
 
 def _refusal(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:

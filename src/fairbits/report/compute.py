@@ -6,7 +6,7 @@ search are aggregated, as many as there are, in bounded memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import inf, isinf, log2, prod
 from pathlib import Path
@@ -446,7 +446,7 @@ def _estimate(figures: dict[str, Any], name: str) -> Estimate | None:
 def searched_of(run: Run, summary: dict[str, Any]) -> Searched:
     histogram = tuple((group["k"], group["cases"], group["ids"]) for group in run.query(_HISTOGRAM).to_pylist())
     lowest, highest = (_twin_shares(run, name) for name in ("low_twin", "high_twin"))
-    return Searched(summary, histogram, _progress(run), stakes_of(run.twins, lowest, highest))
+    return Searched(summary, histogram, _progress(run), tuple(stakes_of(run.twins, lowest, highest)))
 
 
 def summary_of_run(run: Run) -> dict[str, Any]:
@@ -493,16 +493,14 @@ def _progress(run: Run) -> tuple[Moment, ...]:
     return (Moment(0.0, 0, 0, 0), *(Moment(seconds, **group) for seconds, group in ends))
 
 
-def stakes_of(twins: Twins, lowest: dict[int, float], highest: dict[int, float]) -> tuple[Stake, ...]:
+def stakes_of(twins: Twins, lowest: dict[int, float], highest: dict[int, float]) -> Iterator[Stake]:
     """Shares per twin, added up per protected value."""
-    found = []
     for position, column in enumerate(twins.columns):
         attribute = twins.schema.attributes[column]
         for code in attribute.twin_values():
             here = (twins.patterns[:, position] == code).nonzero()[0].tolist()
             low, high = (sum(shares.get(twin, 0.0) for twin in here) for shares in (lowest, highest))
-            found.append(Stake(attribute.name, attribute.read_twin(code), low, high))
-    return tuple(found)
+            yield Stake(attribute.name, attribute.read_twin(code), low, high)
 
 
 def _twin_shares(run: Run, name: str) -> dict[int, float]:

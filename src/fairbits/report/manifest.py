@@ -31,7 +31,6 @@ NAMESPACE = "fairbits"
 FORMATS = ("report.html", "report.md", "summary.json")
 #: Tables to file, where they were asked for.
 FILING = "filing.html"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +69,12 @@ class Verification:
 
 def hash_file(path: Path) -> tuple[int, str]:
     """The size and the SHA-256 of a file, read piece by piece."""
-    digest, size = hashlib.sha256(), 0
     try:
         with path.open("rb") as file:
-            while piece := file.read(_CHUNK):
-                digest.update(piece)
-                size += len(piece)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return file.tell(), digest
     except OSError as error:
         raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
-    return size, digest.hexdigest()
 
 
 def files_of(folder: Path, *, leave_out: Iterable[str] = (), hashed: Iterable[FileHash] = ()) -> tuple[FileHash, ...]:

@@ -43,7 +43,6 @@ from fairbits.report.sections.texts import wording_blocks
 from fairbits.report.sections.treatment import (
     impact_blocks,
     lead,
-    pictures,
     plainly,
     proxy_blocks,
     summary,
@@ -125,9 +124,9 @@ def render_html(data: ReportData) -> str:
 
 
 def _drawn_page(data: ReportData) -> Page:
-    from fairbits.report.figures.catalogue import pictures_of
+    from fairbits.report.figures.charts import pictures_of
 
-    return page_of(data, pictures_of(data) | pictures(data.proxies))
+    return page_of(data, pictures_of(data))
 
 
 def render_markdown(data: ReportData) -> str:
@@ -211,6 +210,8 @@ def write_scores_report(
     run: Path | None = None,
 ) -> Path:
     """Write report.html, report.md, summary.json, forms that are asked for and manifest.json of a table of scores."""
+    from fairbits.report.figures.charts import period_pictures
+
     makers = _makers(forms)
     # Where nothing can be known about any attribute, the reason is the finding.
     reasons = [
@@ -240,7 +241,7 @@ def write_scores_report(
             *paragraphs((f"Note: {note}" for note in subject.notes), "note"),
         ),
         parts=[*parts, details],
-        pictures=pictures(document),
+        pictures=period_pictures(document),
         made_from="the table's own scores",
         glossary=True,
     )
@@ -302,7 +303,6 @@ def _command(record: Mapping[str, Any], subject: Subject) -> str:
 #: Raised when a key changes its meaning or goes; new keys do not raise it.
 FORMAT = 1
 SCHEMA = "summary.schema.json"
-SECTIONS = ("format", "report", "measure", "debug", "repair", "certify", "proxies", "gate")
 #: What only the pictures of a person take.
 _DRAWN = ("scores", "classes", "own_twin")
 
@@ -311,7 +311,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
     """The content of summary.json; a stage that was not run is null."""
     measured = data.measured
     document = {
-        **{name: value for name, value in data.searched.figures.items() if name not in SECTIONS},
+        **data.searched.figures,
         **data.about.quality.figures(),
         "format": FORMAT,
         "report": {

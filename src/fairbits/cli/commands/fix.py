@@ -57,8 +57,9 @@ def repair(
     check_subject(place)
     of_run = not is_subject(place)
     if of_run and (about.protected is not None or about.where is not None or out is not None or force):
-        flags = "--protected, --where, --out and --force"
-        raise OptionError(f"{flags} are for an audit file; a run has its own, so leave them out.")
+        raise OptionError(
+            "--protected, --where, --out and --force are for an audit file; a run has its own, so leave them out."
+        )
     opened = open_run(place, "repair", loading) if of_run else None
     quality = None if opened is None else opened.manifest.get("quality")
     with working(shown=not as_json) as progress:
@@ -95,8 +96,8 @@ def serve(
     POST /scores takes {"people": [{"age": "30–39", …}]}; GET / says what is proved.
     """
     with explore.listen(port) as listening:
-        loaded = audit_of(subject, AcceptOptions(as_is=True), loading).subject
-        guard = repairs.Guard.of(loaded, guarantee=guarantee, threads=options.threads)
+        audit = audit_of(subject, AcceptOptions(as_is=True), loading)
+        guard = repairs.Guard.of(audit.subject, guarantee=guarantee, threads=options.threads)
         print(f"http://{explore.hosts_of(listening)[0]}/", flush=True)
         print(guard.proof, file=sys.stderr)
         print(f"One decision asks the model about {guard.m:,} twins. Ctrl-C ends it.", file=sys.stderr)

@@ -67,11 +67,9 @@ def report(
         form = tuple(dict.fromkeys((*form, "card")))
     place = read_place(run)
     if verify:
-        _verify(out or place, key, as_json=as_json)
-        return
+        return _verify(out or place, key, as_json=as_json)
     if check:
-        _check(run, options.threads, workers, loading, as_json=as_json)
-        return
+        return _check(run, options.threads, workers, loading, as_json=as_json)
     opened_key = None if sign is None else pages.open_key(sign)  # before anything is written
     if audits.is_scores_audit(place):
         page = audits.report_scores(place, out=out, forms=form, **loading.given())

@@ -153,12 +153,10 @@ def _compare(
 
 def _check(question: str, strategies: str | None, repeats: int, full: bool) -> None:
     """Refuse options that the question cannot answer to, rather than pass over them."""
-    if question == "rq3" and repeats != 1:
-        raise OptionError(
-            f"--repeats is {repeats}, but rq3 names layers and neurons, which have no mean; leave it out."
-        )
-    if question in ("mitigation", "repairs") and repeats != 1:
-        raise OptionError(f"--repeats is {repeats}, but {question} judges every candidate once; leave it out.")
+    once = {"rq3": "names layers and neurons, which have no mean"}
+    once |= dict.fromkeys(("mitigation", "repairs"), "judges every candidate once")
+    if question in once and repeats != 1:
+        raise OptionError(f"--repeats is {repeats}, but {question} {once[question]}; leave it out.")
     if question in ("datasets", "ablation", "mitigation", "repairs") and (strategies is not None or full):
         option = "--full" if full else "--strategies"
         raise OptionError(f"{option} does not apply to {question!r}; it is for rq1, rq2, rq3 and field.")

@@ -74,7 +74,6 @@ def measure(
         ),
         nearby,
     )
-    return None
 
 
 def _of_twins(table: str, about: SubjectOptions, twins: TwinsOptions) -> audits.Audit:

@@ -110,11 +110,11 @@ def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
 
 def _strongest(document: Mapping[str, Any] | None, blind: bool) -> Mapping[str, Any] | None:
     """The single attribute that the score of a model that takes none tells most about."""
-    known = _known(document) if document is not None and blind else []
+    known = known_attributes(document) if document is not None and blind else []
     return max(known, key=lambda one: (one["bits_low"], one["bits"]), default=None)
 
 
-def _known(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def known_attributes(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in document["attributes"] if one["bits"] is not None and is_single(one)]
 
 
@@ -129,22 +129,6 @@ def _rates(table: Mapping[str, Any]) -> Iterator[str]:
     what = "Decided favourably" if decided else "Scored above the median of everybody"
     if len(parts) > 1:
         yield f"{what}, by {shortened(table['attribute'], 40)}: {'; '.join(parts)}."
-
-
-def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
-    """The picture over time as inline SVG, where there are periods."""
-    if document is None or len(document["periods"]) < 2:
-        return {}
-    from fairbits.report.figures.charts import over_periods
-    from fairbits.report.figures.svg import inline_svg
-
-    about = max(_known(document), key=lambda one: one["bits"], default=None) or document["groups"][0]
-    parts = []
-    for period in document["periods"]:
-        bits = [f"{one['attribute']} {one['bits']:.2f} bits" for one in period["bits"] if "bits" in one]
-        parts.append(f"{period['period']}: {', '.join(bits) or 'too few people'}")
-    made = over_periods(document["periods"], about["attribute"])
-    return {"periods": inline_svg(made, "pic-periods", f"Over {document['by']}", "; ".join(parts))}
 
 
 def summary(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
