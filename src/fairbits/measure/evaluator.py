@@ -212,13 +212,19 @@ class Evaluator:
 
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
         """Figures of every person: k, Q∞, Q1, span, extreme twins, flips."""
-        if progress is None:
-            return self._evaluate(codes)
+        whole = self._by_kernel(codes) if progress is None else None
+        if whole is not None:
+            return whole
+        # A few people at a time: their scores are kept, and must not outgrow the cache by much.
+        people = max(1, _SCORES // (self.m * (len(self.schema.classes) if self.by_vector else 1)))
         pieces = []
-        for start in range(0, max(len(codes), 1), _CHUNK):
+        for start in range(0, max(len(codes), 1), people):
             with rows_named(start):
-                pieces.append(self._evaluate(codes[start : start + _CHUNK]))
-            progress(min(start + _CHUNK, len(codes)), len(codes))
+                some = codes[start : start + people]
+                found = None if progress is None else self._by_kernel(some)
+                pieces.append(self._answers(some)[0] if found is None else found)
+            if progress is not None:
+                progress(min(start + people, len(codes)), len(codes))
         return Evaluation.concatenate(pieces)
 
     def scores(self, codes: Codes) -> npt.NDArray[np.float32]:
@@ -390,18 +396,6 @@ class Evaluator:
         if self.twins.most == self.twins.m:
             return twins
         return np.where(twins < self.twins.m, twins, self.twins.index_of(self.twins.as_twins(codes, twins)))
-
-    def _evaluate(self, codes: Codes) -> Evaluation:
-        found = self._by_kernel(codes)
-        if found is not None:
-            return found
-        # A few people at a time: their scores are kept, and must not outgrow the cache by much.
-        people = max(1, _SCORES // (self.m * (len(self.schema.classes) if self.by_vector else 1)))
-        pieces = []
-        for start in range(0, max(len(codes), 1), people):
-            with rows_named(start):
-                pieces.append(self._answers(codes[start : start + people])[0])
-        return Evaluation.concatenate(pieces)
 
     def _by_kernel(self, codes: Codes, kept: npt.NDArray[np.float32] | None = None) -> Evaluation | None:
         """The figures by a compiled kernel that scores and counts in one go; None where people have different twins.

@@ -206,8 +206,7 @@ def _normal_halves(centred: npt.NDArray[np.float64], level: float, nearness: flo
     skewness = np.abs(squares.mean(axis=0)) / spread**3
     if np.any((1 + 2 * z * z) / (6 * np.sqrt(n)) * skewness > z * nearness):
         return None
-    halves: npt.NDArray[np.float64] = z * spread * np.sqrt(n / (n - 1)) / np.sqrt(n)
-    return halves
+    return np.asarray(z * spread * np.sqrt(n / (n - 1)) / np.sqrt(n))
 
 
 def bootstrap_means(

@@ -147,12 +147,10 @@ def word_bits(
     if REALISATION not in nulls:
         return WordBits(bits, said, epsilon, None, claimed=False)
     freedom = {AGAIN: 1e9, REALISATION: _freedom(sizes), NEUTRAL: 0.0 if neutral is None else neutral.shape[1] - 1.0}
-    spans = (_never(np.ptp(one, axis=2), freedom[name]) for name, one in nulls.items())
-    tolerance = max(epsilon, *spans)
+    tolerance = max(epsilon, *(_never(np.ptp(one, axis=2), freedom[name]) for name, one in nulls.items()))
     found = _bits(twins, tolerance)
     largest = max((_resampled(_bits(one, tolerance), chosen) for one in nulls.values()), key=lambda one: one.mean())
-    moved = found[chosen].mean(axis=1) - largest
-    above = Estimate(float(found.mean() - largest.mean()), *_ends(moved, LEVEL))
+    above = Estimate(float(found.mean() - largest.mean()), *_ends(found[chosen].mean(axis=1) - largest, LEVEL))
     plain = WordBits(bits, said, tolerance, above, claimed=above.low > 0 and min(sizes) >= ENOUGH)
     if plain.claimed or min(sizes) < ENOUGH:
         return plain

@@ -597,8 +597,7 @@ def measure_table(
         **drawn,
     )
     split = rate_of(evaluation.k > 1, **drawn)
-    flips = () if schema.regression else (evaluation.flips, *narrow)
-    rates = [rate_of(one, **drawn) for one in flips]
+    rates = [] if schema.regression else [rate_of(one, **drawn) for one in (evaluation.flips, *narrow)]
     highest = 1.0 if schema.probabilities else None
     return Measurement(
         evaluation,
