@@ -28,7 +28,7 @@ from torch import nn
 from fairbits import Audit, load_subject
 from fairbits.domain import RawTable
 from fairbits.errors import MissingDependencyError, ModelError, SchemaError
-from fairbits.models import Ensemble, TreeModel
+from fairbits.models import Ensemble, Network, TreeModel
 from fairbits.subject import table_of_subject
 
 WORDS, NUMBERS, PROTECTED = ["sex", "race", "job"], ["age", "income"], ["sex", "race"]
@@ -251,6 +251,16 @@ def test_numbers_that_were_standardised_elsewhere_are_noticed() -> None:
         Audit.from_table(model, frame, **ASKED)
     assert any("standardised" in note for note in Audit.from_table(model, frame, **ASKED, as_is=True).subject.notes)
     agrees(model, scaled)
+
+
+@pytest.mark.parametrize("shift", [40.0, 0.0])
+def test_layers_alone_that_want_other_numbers_get_a_note(shift: float) -> None:
+    frame = people()[["sex", "income", "hired"]]
+    given = frame.assign(income=frame["income"] - shift)
+    network = Network.build([np.array([[0.0], [0.2 if shift else 3.0]])], [np.zeros(1)])
+    audit = Audit.from_table(network, given, target="hired", protected="sex", favourable=1)
+    assert any("probably trained on" in note for note in audit.subject.notes) is (shift == 0)
+    assert len(audit.subject.checked().notes) == len(audit.subject.notes)
 
 
 def test_a_regression_in_another_unit_is_refused() -> None:

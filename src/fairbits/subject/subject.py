@@ -133,11 +133,11 @@ class Subject:
         looked_up = self.table.scores is not None
         against = None if looked_up else against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         notes, agreed = self.notes, found.auc_high if found.r2 is None else found.r2
-        if self.quality is None and not self.round_trip.rows and agreed is not None and agreed < POOR:
+        if not (looked_up or self.round_trip.rows or agreed is None or agreed >= POOR):
             # Layers alone, trained or not: nobody knows what goes before them, so that a doubt is a note.
             asked = (self.model, self.encoding, self.schema, self.table, self.options, None)
-            doubt = None if looked_up else scaling_doubt(None, None, *asked)
-            notes = notes if doubt is None else (*notes, f"{doubt.partition('; ')[0]}.")
+            said = (scaling_doubt(None, None, *asked) or "").partition("; ")[0]
+            notes = notes if not said or f"{said}." in notes else (*notes, f"{said}.")
         if against is None or self.as_is:
             return replace(self, quality=found, notes=notes)
         if not as_is:
