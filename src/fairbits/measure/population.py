@@ -210,7 +210,7 @@ class Support:
         self._twins = evaluator.twins
         # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
         self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
-        found, counts = np.unique(self._keys(rows, [np.full(len(self._twins.columns), np.nan)]), return_counts=True)
+        found, counts = np.unique(self._keys(rows, np.full((1, len(self._twins.columns)), np.nan)), return_counts=True)
         self._known: Keys = found[counts >= least]
         #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
         self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
@@ -219,7 +219,7 @@ class Support:
         """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
         return np.isin(self._keys(codes, self._twins.patterns), self._known)
 
-    def _keys(self, codes: Codes, patterns: Sequence[Codes]) -> Keys:
+    def _keys(self, codes: Codes, patterns: Codes) -> Keys:
         """A number for the protected values of people as each of some twins, by the ranges, (n, patterns), and for the
         twins that the rules leave the person: equal where both are, else practically never.
         """
