@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 from scipy.special import ndtr
 
-from fairbits.measure.nulls import word_bits
+from fairbits.measure.words import word_bits
 
 Array = np.ndarray
 Link = Callable[[Array], Array]

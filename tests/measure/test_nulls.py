@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairbits.functions import expit
-from fairbits.measure.nulls import AGAIN, NEUTRAL, REALISATION, half_signs, word_bits
+from fairbits.measure.words import AGAIN, NEUTRAL, REALISATION, half_signs, word_bits
 
 PEOPLE, GROUPS, WORDS = 25, 4, 8
 

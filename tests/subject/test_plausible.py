@@ -14,7 +14,7 @@ from fairbits.audit import draft_subject
 from fairbits.data.registry import BUILT_IN, load_table
 from fairbits.domain import Rule
 from fairbits.errors import SchemaError
-from fairbits.subject.proposals import proposed_rules
+from fairbits.subject.draft import proposed_rules
 
 AGE = Attribute(
     name="age", kind="integer", low=17, high=79, protected=True, ranges=(("young", 20), ("old", 60)), cuts=(30,)

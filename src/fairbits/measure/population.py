@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +41,9 @@ from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_bound, rate_of
 from fairbits.measure.tail import Tail, tail_of
 from fairbits.models import HasClassScores, TwinScores, fresh_scores
+from fairbits.randomness import sampled_rows
+from fairbits.subject import Subject
 from fairbits.text import percent, shortened, unsigned_zero
-
-if TYPE_CHECKING:
-    from fairbits.subject import Subject
-
 
 #: Answers that null bits are measured from, about; and the people among whom they are divided.
 NULL_ANSWERS, MIN_ASKED, MAX_ASKED = 2_000, 4, 50
@@ -139,7 +137,7 @@ DIVISIONS = 20
 def _repetition_noise(model: TwinScores, evaluator: Evaluator) -> Noise | None:
     """What the repetitions in a table of twins vary by; None where nobody's twins are all repeated.
 
-    As in :mod:`fairbits.measure.nulls`, a difference of disjoint halves stands for each twin's mean.
+    As in :mod:`fairbits.measure.words`, a difference of disjoint halves stands for each twin's mean.
     """
     repeated = np.bincount(model.pairs[:, 0], weights=model.counts < 2) == 0
     kept = np.flatnonzero(repeated[model.pairs[:, 0]])
@@ -615,3 +613,80 @@ def measure_table(
         tail=tail_of(evaluation.span, rng, highest=highest, **drawn),
         **dict(zip(_FLIP_RATES, rates, strict=False)),
     )
+
+
+#: Twin scores that are looked at most: compiled kernels, and any other model.
+MAX_SCORES, MAX_FOREIGN_SCORES = 40_000_000, 400_000
+#: Twin scores held at once.
+_BLOCK = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """How large a harm is: the mean gap of the score that one protected value makes, everything else about a person
+    kept, and the share of favourable decisions that it loses.
+    """
+
+    attribute: str
+    value: str
+    gap: float
+    lost: float | None
+
+
+def harms_of(evaluator: Evaluator, codes: Codes) -> tuple[Harm, ...]:
+    """The harm of every protected value.
+
+    For each attribute the other protected attributes take all their combinations, so the figures say what this one
+    attribute does. Twins that cannot exist are left out.
+    """
+    evaluator = evaluator.over_values
+    attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
+    if not attributes or not len(codes):
+        return ()
+    sizes = [len(attribute.twin_values()) for attribute in attributes]
+    sums = [np.zeros((4, size)) for size in sizes]  # gaps, their number, decisions lost, their number
+    decides = True
+    people = max(1, _BLOCK // evaluator.m)
+    for start in range(0, len(codes), people):
+        batch = codes[start : start + people]
+        scores = evaluator.scores(batch)
+        favoured = evaluator.favoured(batch, scores)
+        decides = decides and favoured is not None
+        _add(sums, sizes, scores, favoured, evaluator.valid_twins(batch))
+    found: list[Harm] = []
+    for attribute, total in zip(attributes, sums, strict=True):
+        gaps, losses = total[0] / np.maximum(total[1], 1), total[2] / np.maximum(total[3], 1)
+        found += [
+            Harm(attribute.name, attribute.read_twin(code), float(gap), float(lost) if decides else None)
+            for code, gap, lost in zip(attribute.twin_values(), gaps, losses, strict=True)
+        ]
+    return tuple(found)
+
+
+def harmed_people(evaluator: Evaluator, codes: Codes, rng: np.random.Generator, *, share: float = 1.0) -> Codes:
+    """All people, or as many drawn at random as can be asked about once more."""
+    limit = (MAX_SCORES if evaluator.native else MAX_FOREIGN_SCORES) // evaluator.m
+    return codes[sampled_rows(len(codes), max(1, min(limit, round(share * len(codes)))), rng)]
+
+
+def _add(
+    sums: list[npt.NDArray[np.float64]],
+    sizes: list[int],
+    scores: npt.NDArray[np.float32],
+    favoured: npt.NDArray[np.bool_] | None,
+    valid: npt.NDArray[np.bool_] | None,
+) -> None:
+    """Add a batch: scores are laid out attribute by attribute, the last one changing fastest."""
+    shape = (len(scores), *sizes)
+    table = scores.reshape(shape).astype(np.float64)
+    there = np.ones(shape, np.bool_) if valid is None else valid.reshape(shape)
+    chosen = None if favoured is None else favoured.reshape(shape) & there
+    for axis, total in enumerate(sums, 1):
+        others = tuple(i for i in range(len(shape)) if i != axis)
+        count = np.maximum(there.sum(axis=axis, keepdims=True), 1)
+        mean = np.where(there, table, 0.0).sum(axis=axis, keepdims=True) / count
+        total[0] += np.where(there, table - mean, 0.0).sum(axis=others)
+        total[1] += there.sum(axis=others)
+        if chosen is not None:
+            total[2] += (there & ~chosen & chosen.any(axis=axis, keepdims=True)).sum(axis=others)
+            total[3] += there.sum(axis=others)
