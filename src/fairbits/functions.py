@@ -73,6 +73,13 @@ def normal_quantile(share: float) -> float:
     return NormalDist().inv_cdf(share)
 
 
+def student_quantile(freedom: float, share: float) -> float:
+    """The number below which a share of Student's law lies."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, share))
+
+
 @cache
 def gamma_quantile(shape: int, share: float) -> float:
     """The number below which a share of the gamma law of a whole shape lies: the wait for that many chance events."""

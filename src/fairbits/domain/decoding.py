@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
 from fairbits.domain.encoding import Encoding, table_rows
-from fairbits.domain.reading import as_pandas
+from fairbits.domain.reading import NA_TEXTS, as_pandas
 from fairbits.domain.schema import Schema
 from fairbits.domain.table import BINARY
 from fairbits.errors import MissingDependencyError, TableError
@@ -297,15 +297,6 @@ def _numbers(labels: Sequence[str]) -> list[int] | list[float] | None:
         if all(np.isfinite(found)) and all(str(v) == label for v, label in zip(found, labels, strict=True)):
             return found
     return None
-
-
-#: What pandas.read_csv reads as missing in a column of text.
-NA_TEXTS = frozenset(
-    (
-        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
-        *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-    )
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

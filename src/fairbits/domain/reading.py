@@ -114,6 +114,13 @@ _sound: set[tuple[Any, ...]] = set()
 #: A number as pandas reads one, a name such as "007" not among them.
 _NUMBER = re.compile(r"\s*[+-]?(?:(?:0|[1-9]\d{0,17})(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?\s*")
 _SEPARATORS = {";": "semicolon", "\t": "tab", "|": "bar"}
+#: What pandas.read_csv reads as missing in a column of text.
+NA_TEXTS = frozenset(
+    (
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+        *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    )
+)
 
 
 def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int | None = None) -> pa.Table:
@@ -314,8 +321,6 @@ def _read_texts(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
     """
     import pyarrow as pa
     import pyarrow.compute as pc
-
-    from fairbits.domain.decoding import NA_TEXTS
 
     gone = pa.array(sorted(NA_TEXTS), pa.string())
     for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fairbits.domain import numbered_rows
 from fairbits.errors import OptionError
-from fairbits.functions import gamma_quantile, normal_quantile
+from fairbits.functions import gamma_quantile, normal_quantile, student_quantile
 
 #: Resamples of a bootstrap: enough for two digits of a 95 % interval.
 RESAMPLES = 1000
@@ -249,12 +249,7 @@ def student_mean(
     n = len(given)
     if n < 2:
         return Estimate(mean, -np.inf, np.inf)
-    if n <= FEW:
-        from scipy.special import stdtrit
-
-        factor = float(stdtrit(n - 1, upper))
-    else:
-        factor = normal_quantile(upper)
+    factor = student_quantile(n - 1, upper) if n <= FEW else normal_quantile(upper)
     half = factor * float(given.std(ddof=1)) / float(np.sqrt(n))
     return Estimate(mean, mean - half, mean + half)
 
@@ -294,8 +289,6 @@ def clustered_ratio(tops: npt.ArrayLike, bottoms: npt.ArrayLike, people: Integer
     By the variance of the ratio among people (linearised) and Student's quantile for their number, which holds for a
     handful of them too; with one there is none to tell, and the rows are taken for people.
     """
-    from scipy.special import stdtrit
-
     over, under = (np.asarray(one, dtype=np.float64) for one in (tops, bottoms))
     value = float(over.sum() / under.sum())
     rest = (over - value * under)[:, None]
@@ -304,7 +297,7 @@ def clustered_ratio(tops: npt.ArrayLike, bottoms: npt.ArrayLike, people: Integer
     n = len(sums)
     if n < 2:
         return Estimate(value, value, value)
-    half = float(stdtrit(n - 1, 0.5 + level / 2) * np.sqrt(n / (n - 1) * (sums**2).sum()) / under.sum())
+    half = float(student_quantile(n - 1, 0.5 + level / 2) * np.sqrt(n / (n - 1) * (sums**2).sum()) / under.sum())
     return Estimate(value, value - half, value + half)
 
 
@@ -317,9 +310,7 @@ def student_ratio(tops: npt.ArrayLike, bottoms: npt.ArrayLike, *, level: float =
     value = float(over.mean() / under.mean())
     if n < 2:
         return Estimate(value, 0.0, np.inf)
-    from scipy.special import stdtrit
-
-    factor = float(stdtrit(n - 1, upper)) ** 2 / n
+    factor = student_quantile(n - 1, upper) ** 2 / n
     spread = np.cov(under, over)
     square = under.mean() ** 2 - factor * spread[0, 0]
     linear = under.mean() * over.mean() - factor * spread[0, 1]

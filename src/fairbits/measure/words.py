@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes
 from fairbits.errors import OptionError
-from fairbits.functions import normal_quantile
+from fairbits.functions import normal_quantile, student_quantile
 from fairbits.language import Chat, TextModel, Wording
 from fairbits.measure.bits import DEFAULT_EPSILON, sweeps
 from fairbits.measure.intervals import Estimate
@@ -196,9 +196,8 @@ def _freedom(sizes: Sequence[int]) -> float:
 
 def _never(spans: Floats, freedom: float) -> float:
     """What null twins practically never lie apart by: the usual 95 %, widened as Student did (1908) for few words."""
-    from scipy.special import stdtrit
-
-    return float(np.quantile(spans, 0.95) * stdtrit(freedom, (1 + LEVEL_OF_SPANS) / 2) / normal_quantile(0.975))
+    wide = student_quantile(freedom, (1 + LEVEL_OF_SPANS) / 2)
+    return float(np.quantile(spans, 0.95) * wide / normal_quantile(0.975))
 
 
 def _bits(scores: Floats, epsilon: float) -> Floats:
