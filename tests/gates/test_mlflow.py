@@ -1,6 +1,7 @@
 """fairbits as an evaluator of MLflow, against a tracking server of its own."""
 
 import contextlib
+import importlib.util
 import os
 import socket
 import subprocess
@@ -18,14 +19,21 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fairbits
 
-mlflow = pytest.importorskip("mlflow")
-pytest.importorskip("mlflow.server", reason="the tracking server is in mlflow, not in mlflow-skinny")
-
 PROTECTED = ["sex"]
+#: A server of runs and files: what it would start besides, to do jobs of language models, takes it as long again.
+ALONE = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def mlflow():
+    """Imported for these tests, and not by every worker that looks for tests."""
+    return pytest.importorskip("mlflow")
+
+
+@pytest.fixture(scope="module")
+def server(mlflow, tmp_path_factory):
+    if importlib.util.find_spec("flask") is None:
+        pytest.skip("the tracking server is in mlflow, not in mlflow-skinny")
     folder = tmp_path_factory.mktemp("mlflow")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -45,7 +53,8 @@ def server(tmp_path_factory):
         "1",
         *store,
     ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ) as process:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **quiet, env=os.environ | ALONE) as process:
         try:
             for _ in range(600):
                 with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/health", timeout=1):  # noqa: S310
@@ -67,7 +76,7 @@ def people():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_model_is_evaluated_on_a_real_server(server, people, tmp_path, monkeypatch):
+def test_a_model_is_evaluated_on_a_real_server(mlflow, server, people, tmp_path, monkeypatch):
     frame, model = people
     monkeypatch.chdir(tmp_path)
     mlflow.set_tracking_uri(server)
@@ -94,7 +103,7 @@ def test_a_model_is_evaluated_on_a_real_server(server, people, tmp_path, monkeyp
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_it_needs(people):
+def test_what_it_needs(mlflow, people):
     from fairbits.mlflow import FairbitsEvaluator
 
     frame, _ = people
