@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from fairbits import Audit
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError, OptionError
+from fairbits.subject import document_of_schema
 
 SCORES = {("f", "a"): 0.2, ("f", "b"): 0.3, ("m", "a"): 0.6, ("m", "b"): 0.61}
 
@@ -83,7 +85,8 @@ def test_points_decide_from_their_threshold_only() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: t[t.sex == "f"], "'sex' has the same value in every row"),
+        (lambda t: t[t.sex == "f"], "'sex' has the same value in every row; a table of twins needs two values"),
+        (lambda t: t[t.id == "p1"], "'id' has the same value in every row; a table of twins needs two people"),
         (lambda t: t.assign(id=range(len(t))), "nobody has a twin"),
         (lambda t: t.drop(columns="p"), "score 'p' is not in the table"),
         (lambda t: t.assign(race=None), "'race' has 48 missing values"),
@@ -93,6 +96,27 @@ def test_points_decide_from_their_threshold_only() -> None:
 def test_what_is_wrong_is_said(change: object, words: str) -> None:
     with pytest.raises(FairbitsError, match=words):
         twins(change(frame()))  # type: ignore[operator]
+
+
+def test_a_score_that_is_protected_is_refused() -> None:
+    with pytest.raises(FairbitsError, match="the column of scores, 'p', is also named as person or protected"):
+        Audit.from_twins(frame(), person="id", protected=["sex", "p"], score="p")
+
+
+def test_without_repetitions_no_null_is_known() -> None:
+    assert any("nothing is repeated" in note for note in twins(frame()).subject.notes)
+    assert not any("nothing is repeated" in note for note in twins(frame(repeats=2)).subject.notes)
+
+
+def test_nothing_tells_who_by_their_ids() -> None:
+    table = frame(people=200).assign(p=np.random.default_rng(3).random(800))
+    assert twins(table).describe().why.startswith("No rule of up to 3 conditions")
+
+
+def test_many_people_are_written_quickly(folder: Path) -> None:
+    begin = time.process_time()
+    document_of_schema(twins(frame(people=20_000)).subject.schema).unwrap()
+    assert time.process_time() - begin < 20
 
 
 def test_twins_that_differ_in_nothing_are_refused() -> None:
@@ -135,6 +159,9 @@ def test_half_of_the_flags_is_refused(folder: Path) -> None:
     found = CliRunner().invoke(app, ["measure", str(folder / "twins.csv"), "--person", "id"])
     assert isinstance(found.exception, OptionError)
     assert "the columns that say whose twin" in str(found.exception)
+    flags = ["--person", "id", "--protected", "sex", "--score", "p", "--where", 'race = "a"']
+    found = CliRunner().invoke(app, ["measure", str(folder / "twins.csv"), *flags])
+    assert "takes neither where nor repeats" in str(found.exception)
 
 
 def test_nobody_else_is_searched_for(folder: Path) -> None:

@@ -230,7 +230,7 @@ def _chosen(rules: list[Rule], codes: Codes, hits: Flags, choosing: Flags) -> li
     useful = np.flatnonzero((precision >= floors[-1]) & (inside.sum(axis=1) >= LEAST))
     best = useful[np.argsort(-measure[useful], kind="stable")[:CANDIDATES]].tolist()
     sets = [one for size in range(1, MAX_RULES + 1) for one in combinations(best, size)]
-    unions = np.array([inside[list(one)].any(axis=0) for one in sets]).reshape(-1, len(hits))
+    unions = np.array([inside[list(one)].any(axis=0) for one in sets], dtype=bool).reshape(-1, len(hits))
     measure, precision = _f_measure(unions, hits)
     measure -= WORTH * np.array([len(one) for one in sets])
     for enough in (np.flatnonzero(precision >= least) for least in floors):

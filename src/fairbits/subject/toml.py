@@ -384,7 +384,7 @@ def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
 def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """People put into words, and a decider about texts."""
     check_section(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
-    known = {key: _TABLE[key] for key in ("path", "threshold", "target", "split")}
+    known = {key: _TABLE[key] for key in ("path", "threshold", "target", "split", "favourable")}
     model = dict(section_of(document, "model"))
     table = section_of(document, "table", known)
     decider = _source(model, "model", file)
@@ -392,7 +392,7 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
         _source({"path": model.pop(key)}, "model", file) if key in model else None for key in ("encoder", "tokenizer")
     )
     chat = {key: model.pop(key) for key in CHAT_KEYS if key in model}
-    favourable = model.pop("favourable", None)
+    favourable = model.pop("favourable", table.get("favourable"))
     return subject_of_texts(
         decider,
         _source(table, "table", file),

@@ -50,6 +50,8 @@ def subject_of_twins(
     names = (protected,) if isinstance(protected, str) else tuple(protected)
     if not names:
         raise SchemaError("no protected column is named; say in which columns twins differ, e.g. protected = ['sex'].")
+    if score in (person, *names):
+        raise SchemaError(f"the column of scores, {score!r}, is also named as person or protected; name another.")
     columns = [
         whole_column(data, one, what) for what, one in (("person", person), *(("protected", one) for one in names))
     ]
@@ -70,7 +72,8 @@ def subject_of_twins(
     ]
     single = next((one.name for one in attributes if len(one.labels) < 2), None)
     if single is not None:
-        raise TableError(f"column {single!r} has the same value in every row; twins need at least two.")
+        what = "people" if single == person else "values"
+        raise TableError(f"column {single!r} has the same value in every row; a table of twins needs two {what}.")
     schema = _schema(tuple(attributes), values, threshold)
     model = TwinScores(pairs, pair.ravel(), values, sizes=tuple(len(labels) for labels, _ in coded))
     return make_subject(
@@ -80,7 +83,7 @@ def subject_of_twins(
         Table(pairs.astype(np.float64), numbers=first + 1, file=file, person=pairs[:, 0].copy()),
         encoding=Encoding.identity(schema, columns=schema.names, dtype=np.float64),
         options=options,
-        notes=_notes(model, people),
+        notes=_notes(model, people, len(values)),
         source=source,
         original=file,
     )
@@ -100,8 +103,10 @@ def _schema(attributes: tuple[Category, ...], scores: npt.NDArray[np.float64], t
     return Schema(attributes, classes=CLASSES, threshold=threshold, score_range=spread)
 
 
-def _notes(model: TwinScores, people: int) -> tuple[str, ...]:
+def _notes(model: TwinScores, people: int, rows: int) -> tuple[str, ...]:
     found = [f"the model is not at hand: the scores are those of a table of twins, of {people:,} people."]
+    if len(model.means) == rows:
+        found.append("nothing is repeated, so no null bits are known: nothing says what the scores vary by themselves.")
     wanted = people * model.combinations
     if len(model.means) < wanted:
         lacking = people - int((np.bincount(model.pairs[:, 0]) == model.combinations).sum())

@@ -83,6 +83,11 @@ def _of_twins(table: str, about: SubjectOptions, twins: TwinsOptions) -> audits.
             "a table of twins needs --person, --protected and --score: the columns that say whose twin, of which "
             "protected values, and with which score."
         )
+    if about.where is not None or about.repeats is not None:
+        raise OptionError(
+            "a table of twins takes neither where nor repeats: whom it has, and how often, is in its rows; leave "
+            "them out."
+        )
     return audits.Audit.from_twins(
         table, person=twins.person, protected=about.protected, score=twins.score, threshold=twins.threshold
     )
