@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Schema
 from fairbits.engine.kernels.compiler import compiled, inlined
+from fairbits.engine.kernels.lanes import emitted
 from fairbits.engine.seen import keys_of
 from fairbits.engine.threads import aligned, share, writeable
 from fairbits.errors import TableError
@@ -119,31 +120,23 @@ def add_four(_typing: Any, counters: Any, addresses: Any, _first: Any, _offset: 
     return counters(counters, addresses, types.int64, types.int64), codegen
 
 
-@intrinsic
-def overflown(_typing: Any, counters: Any) -> Any:
+@emitted(types.boolean, None)
+def overflown(_context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """Whether any counter has overflown."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        rows = builder.extract_value(values[0], counters.planes)
-        kind = ir.FunctionType(WORD, [VECTOR])
-        reduce = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.or.v{WORDS}i64")
-        return builder.icmp_unsigned("!=", builder.call(reduce, [rows]), WORD(0))
-
-    return types.boolean(counters), codegen
+    rows = builder.extract_value(values[0], signature.args[0].planes)
+    kind = ir.FunctionType(WORD, [VECTOR])
+    reduce = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.or.v{WORDS}i64")
+    return builder.icmp_unsigned("!=", builder.call(reduce, [rows]), WORD(0))
 
 
-@intrinsic
-def write_out(_typing: Any, counters: Any, _address: Any) -> Any:
+@emitted(types.void, None, types.int64)
+def write_out(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """Write the planes, then the overflown rows, to an address with room for planes + 1 vectors."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        target = builder.inttoptr(values[1], VECTOR.as_pointer())
-        for plane in range(counters.planes + 1):
-            place = builder.gep(target, [WORD(plane)])
-            builder.store(builder.extract_value(values[0], plane), place, align=8)
-        return context.get_dummy_value()
-
-    return types.void(counters, types.int64), codegen
+    target = builder.inttoptr(values[1], VECTOR.as_pointer())
+    for plane in range(signature.args[0].planes + 1):
+        place = builder.gep(target, [WORD(plane)])
+        builder.store(builder.extract_value(values[0], plane), place, align=8)
+    return context.get_dummy_value()
 
 
 Whole = NDArray[np.int64]

@@ -82,7 +82,6 @@ class LargeTrees(NamedTuple):
     roots: Ints
     outputs: Ints
     width: int
-    m: int
     depth: int
     rows: NDArray[np.int32]
     members: NDArray[np.bool_]
@@ -323,15 +322,11 @@ class Walk:
         mine = np.zeros(len(node), np.int64)
         levels: list[tuple[Ints, Ints, Ints]] = []  # nodes, their sets, and which of them are splits
         while len(node):
-            node, mine, ways = _resolved(ensemble, node, mine, choice_of, sets)
+            node, sides = _resolved(ensemble, node, mine, choice_of, sets)
             split = np.flatnonzero(ensemble.feature[node] >= 0)
             levels.append((node, mine, split))
-            below = node[split]
-            sides = np.repeat(mine[split, None], 2, axis=1)
-            forked = ways[split] >= 0
-            sides[forked] = sets.children[ways[split][forked]]
+            below, mine = node[split], sides[split].ravel()
             node = np.stack([ensemble.left[below], ensemble.right[below]], axis=1).ravel().astype(np.int64)
-            mine = sides.ravel()
         place = _places([len(level[0]) for level in levels], [level[2] for level in levels])
         count = sum(len(level[0]) for level in levels)
         whole = np.zeros((3, count), np.int64)
@@ -363,30 +358,19 @@ class _TwinSets:
 
     def __init__(self, choices: NDArray[np.bool_]):
         self.choices = choices
-        everybody = np.ones(choices.shape[1], np.bool_)
-        self.members = [everybody]
-        self._numbers = {everybody.tobytes(): 0}
-        self._pairs: dict[int, int] = {}
-        self._children: list[tuple[int, int]] = []
+        self.members = [np.ones(choices.shape[1], np.bool_)]
+        self._numbers = {self.members[0].tobytes(): 0, bytes(choices.shape[1]): -1}
 
-    @property
-    def children(self) -> Ints:
-        """By pair: the numbers of its two parts, -1 for an empty one."""
-        return np.array(self._children, np.int64).reshape(-1, 2)
-
-    def pairs(self, sets: Ints, choices: Ints) -> Ints:
-        """The number of every pair of a set and a choice."""
+    def parts(self, sets: Ints, choices: Ints) -> Ints:
+        """The numbers of the two parts that choices make of sets, (n, 2): -1 for an empty one."""
         keys, inverse = np.unique(sets * len(self.choices) + choices, return_inverse=True)
-        for key in keys.tolist():
-            if key not in self._pairs:
-                there, left = self.members[key // len(self.choices)], self.choices[key % len(self.choices)]
-                self._pairs[key] = len(self._children)
-                self._children.append((self._number(there & left), self._number(there & ~left)))
-        return np.array([self._pairs[key] for key in keys.tolist()], np.int64)[inverse.ravel()]
+        found = []
+        for there, choice in np.stack(np.divmod(keys, len(self.choices)), axis=1).tolist():
+            left = self.members[there] & self.choices[choice]
+            found.append([self._number(left), self._number(self.members[there] & ~left)])
+        return np.array(found, np.int64)[inverse.ravel()]
 
     def _number(self, twins: NDArray[np.bool_]) -> int:
-        if not twins.any():
-            return -1
         key = twins.tobytes()
         if key not in self._numbers:
             self._numbers[key] = len(self.members)
@@ -394,19 +378,18 @@ class _TwinSets:
         return self._numbers[key]
 
 
-def _resolved(ensemble: Ensemble, node: Ints, mine: Ints, choice_of: Ints, sets: _TwinSets) -> tuple[Ints, Ints, Ints]:
-    """Nodes further down wherever all twins of a node go the same way; and, by node where they part, the pair."""
-    node, ways = node.copy(), np.full(len(node), -1, np.int64)
+def _resolved(ensemble: Ensemble, node: Ints, mine: Ints, choice_of: Ints, sets: _TwinSets) -> tuple[Ints, Ints]:
+    """Nodes further down wherever all twins of a node go the same way; and the twins on both sides of each, (n, 2)."""
+    node, sides = node.copy(), np.repeat(mine[:, None], 2, axis=1)
     open_ = np.flatnonzero(choice_of[node] >= 0)
     while len(open_):
-        pairs = sets.pairs(mine[open_], choice_of[node[open_]])
-        left, right = sets.children[pairs].T
-        parted = (left >= 0) & (right >= 0)
-        ways[open_[parted]] = pairs[parted]
-        going, here = open_[~parted], node[open_[~parted]]
-        node[going] = np.where(left[~parted] >= 0, ensemble.left[here], ensemble.right[here])
+        parts = sets.parts(mine[open_], choice_of[node[open_]])
+        parted = (parts >= 0).all(axis=1)
+        sides[open_[parted]] = parts[parted]
+        going, left = open_[~parted], parts[~parted, 0] >= 0
+        node[going] = np.where(left, ensemble.left[node[going]], ensemble.right[node[going]])
         open_ = going[choice_of[node[going]] >= 0]
-    return node, mine, ways
+    return node, sides
 
 
 def _places(sizes: Sequence[int], splits: Sequence[Ints]) -> list[Ints]:
@@ -661,7 +644,6 @@ class TreePlanner:
             roots=walk.roots,
             outputs=np.array(ensemble.output[trees], np.int64),
             width=ensemble.width,
-            m=self.m,
             depth=walk.depth,
             rows=found.ravel(),
             members=members,

@@ -105,14 +105,9 @@ class ShardPlan:
         return cls(seed, budget, count, limit)
 
     @property
-    def alone(self) -> bool:
-        """Whether there is one task, which knows everybody who was found."""
-        return self.count == 1
-
-    @property
     def buckets(self) -> int:
         """Into how many buckets, by the hash of the person, the cases of every task are cut."""
-        if self.alone:
+        if self.count == 1:  # it knows everybody who was found
             return 1
         people = max(self.budget.evaluations or 0, self.budget.cases or 0)
         return int(np.clip(1 << max(0, (people // BUCKET_PEOPLE) - 1).bit_length(), MIN_BUCKETS, MAX_BUCKETS))
@@ -146,7 +141,7 @@ class ShardPlan:
     def _share(self, number: int) -> tuple[dict[str, Any], int]:
         """The limits of a task, and where its evaluations are numbered from."""
         limits = {name: limit for name in COUNTED if (limit := getattr(self.budget, name)) is not None}
-        if self.alone or self.count is None or self.rounds is not None or self._by_the_clock:
+        if self.count is None or self.count == 1 or self.rounds is not None or self._by_the_clock:
             return limits, number * NUMBERS_APART
         shares = {name: _split(total, self.count, number) for name, total in limits.items() if name in _SHARED}
         total = self.budget.evaluations
@@ -192,7 +187,11 @@ def is_open(task: SearchShard, record: TaskRecord | None, m: int) -> bool:
     """Whether a task has work left."""
     if record is None or record.ended is None:
         return True
-    return record.ended != "rounds" and not _spent(task.budget, record, m)
+    done = {"seconds": record.seconds, "evaluations": record.evaluations, "cases": record.rows}
+    done["queries"] = record.tally.get("queries", 0) + m - 1  # a person is asked about with all twins, or not at all
+    limits = asdict(task.budget)
+    spent = any(limits[name] is not None and so_far >= limits[name] for name, so_far in done.items())
+    return record.ended != "rounds" and not spent
 
 
 def begin_again(task: SearchShard, record: TaskRecord | None) -> tuple[int, Tally, Replay | None, Budget]:
@@ -220,12 +219,6 @@ def notes_on(budget: Budget, tally: Tally, seconds: float) -> list[str]:
         for name, so_far in done.items()
         if (limit := getattr(budget, name)) is not None and so_far > limit
     ]
-
-
-def _spent(budget: Budget, record: TaskRecord, m: int) -> bool:
-    done = {"seconds": record.seconds, "evaluations": record.evaluations, "cases": record.rows}
-    done["queries"] = record.tally.get("queries", 0) + m - 1  # a person is asked about with all twins, or not at all
-    return any((limit := getattr(budget, name)) is not None and so_far >= limit for name, so_far in done.items())
 
 
 #: A clock may be missed by this share of the budget, or by so many seconds; and what part of that a batch may take.

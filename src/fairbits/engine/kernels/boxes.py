@@ -800,13 +800,11 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
             for k in range(layers.widths[depth]):
                 rows.here[k, side] = sign * layers.down[layers.starts[depth + 1] + k]
         lower(layers, depth, 2, rows, lines, blur)
-        for side in range(2):
-            slopes[side], added[side] = rows.slopes[:, side], rows.added[:, side]
-            constants[side] = rows.constants[side]
-            floors[side] = constants[side] + least_value(layers, slopes[side], first, last, mask)
         error = _box_error(layers, first, last, mask, high, lines, errors)
         for side in range(2):
-            floors[side], constants[side] = floors[side] - error, constants[side] - error
+            slopes[side], added[side] = rows.slopes[:, side], rows.added[:, side]
+            least = rows.constants[side] + least_value(layers, slopes[side], first, last, mask)
+            floors[side], constants[side] = least - error, rows.constants[side] - error
         lowest_below, lowest_above = added[0].min(), added[1].min()
         split[box] = -1
         steady[box], flipping[box] = 0.0, 0.0

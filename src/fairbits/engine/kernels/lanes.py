@@ -14,12 +14,12 @@ call into libm (which would be one call per person, and not the same bits on eve
 
 # Numba infers the types of kernels; annotations would only repeat "Any".
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
-# ruff: noqa: ARG001 (the emitter reads the arguments, not the function that types them)
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from inspect import Parameter, Signature
 from typing import Any
 
 from llvmlite import ir
@@ -124,25 +124,22 @@ class Vector:
         return self._wrap(self.builder.select(chosen, self._lift(yes), self._lift(no)))
 
     def at_least(self, other: Vector | float) -> Vector:
-        """The larger of two."""
+        """The larger of two; where self is NaN, the other."""
         return self.if_greater(other, self, other)
 
-    def raised(self) -> Vector:
-        """Zero where below it; NaN stays NaN."""
-        zero = self._lift(0.0)
-        return self._wrap(self.builder.select(self.builder.fcmp_ordered(">", zero, self.value), zero, self.value))
+    def raised(self, to: float) -> Vector:
+        """At least so much; NaN stays NaN."""
+        least = self._wrap(self._lift(to))
+        return least.if_greater(self, least, self)
 
     def at_most(self, other: Vector | float) -> Vector:
-        """The smaller of two."""
-        larger = self.builder.fcmp_ordered("<", self.value, self._lift(other))
-        return self._wrap(self.builder.select(larger, self.value, self._lift(other)))
+        """The smaller of two; where self is NaN, the other."""
+        return self._wrap(self._lift(other)).if_greater(self, self, other)
 
     def between(self, low: float, high: float) -> Vector:
         """The nearest number within low..high; NaN stays NaN."""
-        below = self.builder.fcmp_ordered("<", self.value, self._lift(low))
-        raised = self.builder.select(below, self._lift(low), self.value)
-        above = self.builder.fcmp_ordered(">", raised, self._lift(high))
-        return self._wrap(self.builder.select(above, self._lift(high), raised))
+        raised = self.raised(low)
+        return raised.if_greater(high, high, raised)
 
     def power_of_two(self) -> Vector:
         """2**self for whole numbers within -126..127, by writing them into the exponent bits."""
@@ -152,27 +149,36 @@ class Vector:
         return self._wrap(self.builder.bitcast(bits, self.value.type))
 
 
+def emitted(result: Any, *kinds: Any) -> Callable[[Callable[..., ir.Value]], Any]:
+    """Make a function that emits code, ``(context, builder, signature, values)``, one that kernels can call.
+
+    ``kinds`` are the types of its arguments, None for an array of any.
+    """
+
+    def decorate(emit: Callable[..., ir.Value]) -> Any:
+        def typer(_typing: Any, *given: Any) -> Any:
+            return result(*(kind or own for kind, own in zip(kinds, given, strict=True))), emit
+
+        # Numba reads the number of arguments from the signature.
+        names = ["_typing", *(f"_{place}" for place in range(len(kinds)))]
+        typer.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names])  # type: ignore[attr-defined]
+        typer.__name__ = typer.__qualname__ = emit.__name__
+        return intrinsic(typer)
+
+    return decorate
+
+
 def lanewise(formula: Callable[..., Vector]) -> Any:
     """Make a formula over vectors a function of tiles that kernels can call."""
 
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
+    def emit(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
         tile = ir.Constant(TILE, ir.Undefined)
         for part in range(len(PARTS)):
             vectors = [Vector(builder, builder.extract_value(value, part)) for value in values]
             tile = builder.insert_value(tile, formula(*vectors).value, part)
         return tile
 
-    count = formula.__code__.co_argcount
-    signature = lanes(*(lanes,) * count)
-    typers: dict[int, Any] = {
-        1: lambda _typing, _a: (signature, codegen),
-        2: lambda _typing, _a, _b: (signature, codegen),
-        3: lambda _typing, _a, _b, _c: (signature, codegen),
-        4: lambda _typing, _a, _b, _c, _d: (signature, codegen),
-    }
-    typer = typers[count]
-    typer.__name__ = typer.__qualname__ = getattr(formula, "__name__", "lanewise")
-    return intrinsic(typer)
+    return emitted(lanes, *(lanes,) * formula.__code__.co_argcount)(emit)
 
 
 add = lanewise(lambda x, y: x + y)
@@ -188,7 +194,7 @@ minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
 leaky = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
 """x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
-rectified = lanewise(lambda x: x.raised())
+rectified = lanewise(lambda x: x.raised(0.0))
 leaky_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))
 
 
@@ -203,68 +209,52 @@ def _places(builder: Any, start: ir.Value) -> list[ir.Value]:
     return [builder.bitcast(at, kind.as_pointer()) for at, kind in zip(starts, TILE.elements, strict=True)]
 
 
-@intrinsic
-def load(_typing: Any, array: Any, index: Any) -> Any:
+@emitted(lanes, None, types.intp)
+def load(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """The tile that starts at ``index`` of a flat float32 array."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        tile = ir.Constant(TILE, ir.Undefined)
-        for part, place in enumerate(_places(builder, _pointer(context, builder, signature.args[0], *values))):
-            tile = builder.insert_value(tile, builder.load(place, align=4), part)
-        return tile
-
-    return lanes(array, types.intp), codegen
+    tile = ir.Constant(TILE, ir.Undefined)
+    for part, place in enumerate(_places(builder, _pointer(context, builder, signature.args[0], *values))):
+        tile = builder.insert_value(tile, builder.load(place, align=4), part)
+    return tile
 
 
-@intrinsic
-def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
+@emitted(types.void, None, types.intp, lanes)
+def store(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """Write a tile to ``index`` of a flat float32 array."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        start = _pointer(context, builder, signature.args[0], *values[:2])
-        for part, place in enumerate(_places(builder, start)):
-            builder.store(builder.extract_value(values[2], part), place, align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, lanes), codegen
+    start = _pointer(context, builder, signature.args[0], *values[:2])
+    for part, place in enumerate(_places(builder, start)):
+        builder.store(builder.extract_value(values[2], part), place, align=4)
+    return context.get_dummy_value()
 
 
-@intrinsic
-def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+@emitted(types.void, None, types.intp)
+def prefetch(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """Prefetch a place that will be read soon; it may lie beyond the array, since a prefetch cannot fail."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        place = _pointer(context, builder, signature.args[0], *values)
-        place = builder.bitcast(place, ir.IntType(8).as_pointer())
-        flag = INTEGER
-        kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        # For reading, to the second level of the cache, as data.
-        builder.call(function, [place, flag(0), flag(2), flag(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), codegen
+    place = _pointer(context, builder, signature.args[0], *values)
+    place = builder.bitcast(place, ir.IntType(8).as_pointer())
+    flag = INTEGER
+    kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    # For reading, to the second level of the cache, as data.
+    builder.call(function, [place, flag(0), flag(2), flag(1)])
+    return context.get_dummy_value()
 
 
-@intrinsic
-def gather(_typing: Any, codes: Any, index: Any, stride: Any, shift: Any) -> Any:
+@emitted(lanes, None, types.intp, types.intp, types.float64)
+def gather(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        array, index, stride, shift = values
-        place = _pointer(context, builder, signature.args[0], array, index)
-        tile = ir.Constant(TILE, ir.Undefined)
-        for part, kind in enumerate(TILE.elements):
-            doubles = ir.VectorType(ir.DoubleType(), kind.count)
-            column = ir.Constant(doubles, ir.Undefined)
-            for lane in range(kind.count):
-                column = builder.insert_element(column, builder.load(place), INTEGER(lane))
-                place = builder.gep(place, [stride])
-            differences = builder.fsub(column, _broadcast(builder, shift, doubles))
-            tile = builder.insert_value(tile, builder.fptrunc(differences, kind), part)
-        return tile
-
-    return lanes(codes, types.intp, types.intp, types.float64), codegen
+    array, index, stride, shift = values
+    place = _pointer(context, builder, signature.args[0], array, index)
+    tile = ir.Constant(TILE, ir.Undefined)
+    for part, kind in enumerate(TILE.elements):
+        doubles = ir.VectorType(ir.DoubleType(), kind.count)
+        column = ir.Constant(doubles, ir.Undefined)
+        for lane in range(kind.count):
+            column = builder.insert_element(column, builder.load(place), INTEGER(lane))
+            place = builder.gep(place, [stride])
+        differences = builder.fsub(column, _broadcast(builder, shift, doubles))
+        tile = builder.insert_value(tile, builder.fptrunc(differences, kind), part)
+    return tile
 
 
 def _broadcast(builder: Any, scalar: ir.Value, kind: ir.VectorType) -> ir.Value:
@@ -279,59 +269,43 @@ def _everywhere(builder: Any, scalar: ir.Value) -> ir.Value:
     return tile
 
 
-@intrinsic
-def splat(_typing: Any, _number: Any) -> Any:
+@emitted(lanes, types.float32)
+def splat(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
     """The same number for every person."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        return _everywhere(builder, values[0])
-
-    return lanes(types.float32), codegen
+    return _everywhere(builder, values[0])
 
 
-@intrinsic
-def splat_at(_typing: Any, array: Any, index: Any) -> Any:
+@emitted(lanes, None, types.intp)
+def splat_at(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """The number at `index` of a flat float32 array, for every person."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        return _everywhere(builder, builder.load(_pointer(context, builder, signature.args[0], *values)))
-
-    return lanes(array, types.intp), codegen
+    return _everywhere(builder, builder.load(_pointer(context, builder, signature.args[0], *values)))
 
 
-@intrinsic
-def lowest(_typing: Any, _value: Any) -> Any:
+@emitted(types.float32, lanes)
+def lowest(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
     """The smallest figure among the people of the tile, as a scalar."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        least, *others = _eights(builder, values[0])
-        for other in others:
-            least = builder.select(builder.fcmp_ordered("<", other, least), other, least)
-        scalars = [builder.extract_element(least, INTEGER(lane)) for lane in range(WIDTH)]
-        result = scalars[0]
-        for scalar in scalars[1:]:
-            result = builder.select(builder.fcmp_ordered("<", scalar, result), scalar, result)
-        return result
-
-    return types.float32(lanes), codegen
+    least, *others = _eights(builder, values[0])
+    for other in others:
+        least = builder.select(builder.fcmp_ordered("<", other, least), other, least)
+    scalars = [builder.extract_element(least, INTEGER(lane)) for lane in range(WIDTH)]
+    result = scalars[0]
+    for scalar in scalars[1:]:
+        result = builder.select(builder.fcmp_ordered("<", scalar, result), scalar, result)
+    return result
 
 
-@intrinsic
-def stirs(_typing: Any, _value: Any) -> Any:
+@emitted(types.intp, lanes)
+def stirs(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
     """1 where somebody's figure has any bit set, 0 where the whole tile is zero."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        wide, half = (
-            builder.bitcast(builder.extract_value(values[0], part), ir.VectorType(INTEGER, kind.count))
-            for part, kind in enumerate(TILE.elements)
-        )
-        nothing = ir.Constant(half.type, [0] * half.type.count)
-        both = builder.or_(wide, _mix(builder, half, nothing, tuple(range(wide.type.count))))
-        flags = builder.icmp_unsigned("!=", both, ir.Constant(both.type, [0] * both.type.count))
-        some = ir.IntType(both.type.count)
-        return builder.zext(builder.icmp_unsigned("!=", builder.bitcast(flags, some), some(0)), ir.IntType(64))
-
-    return types.intp(lanes), codegen
+    wide, half = (
+        builder.bitcast(builder.extract_value(values[0], part), ir.VectorType(INTEGER, kind.count))
+        for part, kind in enumerate(TILE.elements)
+    )
+    nothing = ir.Constant(half.type, [0] * half.type.count)
+    both = builder.or_(wide, _mix(builder, half, nothing, tuple(range(wide.type.count))))
+    flags = builder.icmp_unsigned("!=", both, ir.Constant(both.type, [0] * both.type.count))
+    some = ir.IntType(both.type.count)
+    return builder.zext(builder.icmp_unsigned("!=", builder.bitcast(flags, some), some(0)), ir.IntType(64))
 
 
 # How two vectors are interleaved: by single numbers, by pairs, by fours.
@@ -361,50 +335,43 @@ def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
     return [_mix(builder, fours[i], fours[i + 4], order) for order in FOURS for i in (0, 1, 2, 3)]
 
 
-@intrinsic
-def transpose(_typing: Any, array: Any, index: Any) -> Any:
+@emitted(types.void, None, types.intp)
+def transpose(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """Transpose, in place, the square of 24 tiles that starts at ``index`` of a flat float32 array."""
+    start = _pointer(context, builder, signature.args[0], *values)
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        start = _pointer(context, builder, signature.args[0], *values)
+    def places(row: int, column: int) -> list[ir.Value]:
+        offsets = [(row * WIDTH + i) * PEOPLE + column * WIDTH for i in range(WIDTH)]
+        pointers = [builder.gep(start, [ir.Constant(ir.IntType(64), offset)]) for offset in offsets]
+        return [builder.bitcast(pointer, VECTOR.as_pointer()) for pointer in pointers]
 
-        def places(row: int, column: int) -> list[ir.Value]:
-            offsets = [(row * WIDTH + i) * PEOPLE + column * WIDTH for i in range(WIDTH)]
-            pointers = [builder.gep(start, [ir.Constant(ir.IntType(64), offset)]) for offset in offsets]
-            return [builder.bitcast(pointer, VECTOR.as_pointer()) for pointer in pointers]
-
-        for row in range(PEOPLE // WIDTH):
-            for column in range(row, PEOPLE // WIDTH):
-                here, there = places(row, column), places(column, row)
-                turned = _turn_square(builder, [builder.load(place, align=4) for place in here])
-                mirror = _turn_square(builder, [builder.load(place, align=4) for place in there])
-                for place, vector in zip(there, turned, strict=True):
+    for row in range(PEOPLE // WIDTH):
+        for column in range(row, PEOPLE // WIDTH):
+            here, there = places(row, column), places(column, row)
+            turned = _turn_square(builder, [builder.load(place, align=4) for place in here])
+            mirror = _turn_square(builder, [builder.load(place, align=4) for place in there])
+            for place, vector in zip(there, turned, strict=True):
+                builder.store(vector, place, align=4)
+            if row != column:
+                for place, vector in zip(here, mirror, strict=True):
                     builder.store(vector, place, align=4)
-                if row != column:
-                    for place, vector in zip(here, mirror, strict=True):
-                        builder.store(vector, place, align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), codegen
+    return context.get_dummy_value()
 
 
-@intrinsic
-def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
+@emitted(types.void, None, types.intp, lanes, lanes, lanes, lanes)
+def store_totals(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """Add up the lanes of each of four tiles, and write the four sums to `index` of a flat float32 array."""
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        def fold(one: ir.Value, two: ir.Value, orders: tuple[tuple[int, ...], ...]) -> ir.Value:
-            return builder.fadd(*(_mix(builder, one, two, order) for order in orders))
+    def fold(one: ir.Value, two: ir.Value, orders: tuple[tuple[int, ...], ...]) -> ir.Value:
+        return builder.fadd(*(_mix(builder, one, two, order) for order in orders))
 
-        a, b, c, d = (reduce(builder.fadd, _eights(builder, tile)) for tile in values[2:])
-        halves = fold(fold(a, b, SINGLES), fold(c, d, SINGLES), PAIRS)
-        total = fold(halves, halves, FOURS)
-        first = _mix(builder, total, total, (0, 1, 2, 3))
-        place = _pointer(context, builder, signature.args[0], *values[:2])
-        builder.store(first, builder.bitcast(place, first.type.as_pointer()), align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, lanes, lanes, lanes, lanes), codegen
+    a, b, c, d = (reduce(builder.fadd, _eights(builder, tile)) for tile in values[2:])
+    halves = fold(fold(a, b, SINGLES), fold(c, d, SINGLES), PAIRS)
+    total = fold(halves, halves, FOURS)
+    first = _mix(builder, total, total, (0, 1, 2, 3))
+    place = _pointer(context, builder, signature.args[0], *values[:2])
+    builder.store(first, builder.bitcast(place, first.type.as_pointer()), align=4)
+    return context.get_dummy_value()
 
 
 #: The activations that kernels know, by number. Only leaky ReLU and ELU read their alpha.

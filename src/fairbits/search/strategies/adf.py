@@ -69,11 +69,8 @@ class Adf(Strategy):
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Lead some seeds to the decision boundary, and walk along it from each that gets there."""
-
-        def direction(people: Codes, figures: Evaluation, who: Indices) -> Codes:  # noqa: ARG001
-            return to_boundary(oracle, figures) * agreed(*pair_of_slopes(oracle, people, figures))
-
         seeds = self.seeds or population(oracle.evaluator.m)
+        direction = Momentum(oracle, pair_of_slopes, seeds, 0.0)
         start = approach(oracle, rng, seeds=seeds, moves=self.global_moves, direction=direction)
         walk_slopes(oracle, start, rng, steps=self.local_moves)
 

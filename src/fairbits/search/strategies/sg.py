@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fairbits.domain import Codes
 from fairbits.engine import Seen, keys_of
@@ -138,8 +137,9 @@ def constraints(
             mine = np.minimum(np.searchsorted(whom, person), len(whom) - 1)
             same = (whom[mine] == person) & (which[mine] == attribute)
             high = np.where(same & below[mine], np.minimum(high, threshold[mine]), high)
-            low = np.where(same & ~below[mine], np.maximum(low, above(threshold[mine])), low)
-        low = np.where(left, np.maximum(low, above(cut)), low)
+            # On the right a threshold itself is left out.
+            low = np.where(same & ~below[mine], np.maximum(low, np.nextafter(threshold[mine], np.inf)), low)
+        low = np.where(left, np.maximum(low, np.nextafter(cut, np.inf)), low)
         high = np.where(left, high, np.minimum(high, cut))
         discrete = problem.discrete[attribute]
         found.append(
@@ -147,11 +147,6 @@ def constraints(
         )
     person, attribute, low, high, sure = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return person, attribute, low, high, sure
-
-
-def above(threshold: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The next number over a threshold, for the side of a constraint that leaves it out."""
-    return np.nextafter(threshold, np.inf)
 
 
 class Queue:
