@@ -190,14 +190,14 @@ def _described(
     judging, choosing = ~learning, learning & ~growing
     few = min(int(flags[half].sum()) for flags in (hits, ~hits) for half in (learning, judging))
     if few < FEWEST:
-        rate = f"{int(hits.sum()):,} of {len(hits):,} rows are people {found.what}"
-        return replace(found, why=f"{rate}: too few, or too few others, to describe them in rules.")
+        those = f"{int(hits.sum()):,} of {len(hits):,} rows are people {found.what}"
+        return replace(found, why=f"{those}: too few, or too few others, to describe them in rules.")
 
     def rate(flags: Flags, among: Flags) -> Estimate:
         """How many of these rows they are, all of them rows that rules are judged on."""
         here = judging & among
-        drawn = {"people": people, "weight": table.weight}
-        return rate_of(flags[here], **{name: None if one is None else one[here] for name, one in drawn.items()})
+        whose, weight = (None if one is None else one[here] for one in (people, table.weight))
+        return rate_of(flags[here], people=whose, weight=weight)
 
     def judged(rule: Rule) -> RegionRule | None:
         inside = rule.holds(codes)

@@ -368,7 +368,7 @@ def judged_all(
     Each comes with its judgement on the held-out part.
     """
     found = [_judged(family, p, halves, setting, before, budget, notes) for family, p in proposals]
-    candidates, judgements = [one for one, _ in found], [judged for _, judged in found]
+    candidates = [one for one, _ in found]
     shown = front(  # larger is better, and what is not known says nothing for or against
         (
             one.accuracy,
@@ -380,10 +380,10 @@ def judged_all(
         for one in (candidate.held_out for candidate in candidates)
     )
     best = undominated(candidates, setting.measure)
-    candidates = [
-        replace(one, on_front=mine, dominated=not free) for one, mine, free in zip(candidates, shown, best, strict=True)
+    return [
+        (replace(one, on_front=mine, dominated=not free), judged)
+        for (one, judged), mine, free in zip(found, shown, best, strict=True)
     ]
-    return list(zip(candidates, judgements, strict=True))
 
 
 def _judged(

@@ -73,8 +73,7 @@ class Half:
     cases: Codes
     rows: Codes
     labels: npt.NDArray[np.float64]
-    observed: Codes | None = None
-    people: Table | None = None
+    people: Table | None = None  # for figures that need many and no labels: all rows of the table where these are few
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,31 +97,28 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
     With ``rows_for_cases`` a run without cases is no error: the rows stand for them.
     """
     tables, unseen, notes = _rows(subject, rng)
-    try:
-        cases = _cases(run, rng)
-    except OptionError:
-        if not rows_for_cases:
-            raise
+    if rows_for_cases and len(run) < len(tables):
         cases = [table.codes[rng.permutation(len(table))] for table in tables]
         notes += ["the search found nobody whose twins differ, so figures on cases are about rows."]
-    parts = [_part(mine, table, subject) for mine, table in zip(cases, tables, strict=True)]
-    training, plan, held_out = (_with_people(part, parts) for part in parts)
+    else:
+        cases = _cases(run, rng)
+    if any(table.labels is None for table in tables):
+        raise TableError(
+            f"the table of {subject.name!r} has no labels, so nobody can say what a repair costs in accuracy; "
+            f"name the target under [table]."
+        )
+    seen = [table.observed for table in tables if table.observed is not None]
+    observed = np.concatenate(seen) if len(seen) == len(tables) else None
+    everybody = Table(np.concatenate([table.codes for table in tables]), observed=observed)
+    training, plan, held_out = (
+        Half(mine, table.codes, np.asarray(table.labels), table if len(table) >= MANY_PEOPLE else everybody)
+        for mine, table in zip(cases, tables, strict=True)
+    )
     if (rows := len(held_out.rows)) < FEW_ROWS:
         one = "" if subject.schema.regression else f", so one of them moves accuracy by {percent(1 / rows)}"
         notes.append(f"only {rows} rows are held out{one}: differences of a few points may be chance.")
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
     return Halves(plan, held_out, training, RepairEvidence(*sizes, unseen, tuple(notes), len(training.rows)))
-
-
-def _with_people(part: Half, everybody: list[Half]) -> Half:
-    """A part with its people; where they are few, all rows of the table for figures that need many and no labels."""
-    own = [part] if len(part.rows) >= MANY_PEOPLE else everybody
-    observed = [one.observed for one in own if one.observed is not None]
-    people = Table(
-        np.concatenate([one.rows for one in own]),
-        observed=np.concatenate(observed) if len(observed) == len(own) else None,
-    )
-    return replace(part, people=people)
 
 
 def _cases(run: Run, rng: np.random.Generator) -> list[Codes]:
@@ -167,15 +163,6 @@ def _people(table: Table) -> npt.NDArray[np.int64]:
 
 def _rows_about(table: Table, people: npt.NDArray[np.int64]) -> Table:
     return table.rows(people if table.person is None else np.isin(table.person, people))
-
-
-def _part(cases: Codes, table: Table, subject: Subject) -> Half:
-    if table.labels is None:
-        raise TableError(
-            f"the table of {subject.name!r} has no labels, so nobody can say what a repair costs in accuracy; "
-            f"name the target under [table]."
-        )
-    return Half(cases, table.codes, table.labels, table.observed)
 
 
 #: A rate over fewer people than this says little, and is left out.

@@ -255,21 +255,22 @@ class Promise:
     def odd_tables(self) -> dict[str, dict[str, Any]]:
         """The same rows with protected values missing, unknown or absent, and with columns in another order."""
         some = Decoder(self.schema).mapping(self.rows[:200])
-        facts = protected_facts(self.schema)
-        owned = [(one, list(filter(None, one["columns"] or [one["name"]]))) for one in facts]
+        size = len(next(iter(some.values())))
         missing, unknown = dict(some), dict(some)
-        for one, names in owned:
-            for name in names:
-                size = len(some[name])
-                text = one["labels"] is not None and not one["columns"]
-                missing[name] = np.full(size, None if text else np.nan, object if text else np.float64)
-                unknown[name] = np.full(size, "nobody's" if text else one["high"] + 1e6, object if text else np.float64)
-        protected = {name for _, names in owned for name in names}
-        absent = {name: values for name, values in some.items() if name not in protected}
-        turned = {"(another column)": np.arange(len(next(iter(some.values()))))} | dict(reversed(some.items()))
-        found = {"missing": missing, "unknown": unknown, "absent": absent, "turned": turned}
-        found["one"] = {name: values[:1] for name, values in some.items()}
-        return {**found, "none": {name: values[:0] for name, values in some.items()}}
+        for one in protected_facts(self.schema):
+            text = one["labels"] is not None and not one["columns"]
+            kind, nobody = (object, "nobody's") if text else (np.float64, one["high"] + 1e6)
+            for name in filter(None, one["columns"] or [one["name"]]):
+                missing[name] = np.full(size, None if text else np.nan, kind)
+                unknown[name] = np.full(size, nobody, kind)
+        return {
+            "missing": missing,
+            "unknown": unknown,
+            "absent": {name: values for name, values in some.items() if missing[name] is values},
+            "turned": {"(another column)": np.arange(size)} | dict(reversed(some.items())),
+            "one": {name: values[:1] for name, values in some.items()},
+            "none": {name: values[:0] for name, values in some.items()},
+        }
 
     def odd_wanted(self) -> dict[str, Doubles]:
         """What a guard says about those: the average where a protected value is nobody's."""
