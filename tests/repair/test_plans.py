@@ -11,7 +11,7 @@ from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Network
-from fairbits.repair import blinded, shrunk
+from fairbits.repair import shrunk
 from fairbits.repair.judgement import Half, Setting, front
 from fairbits.repair.proposals.distil import protected_inputs
 from fairbits.repair.proposals.neurons import OFF, Bench, candidates, held_sets, singles
@@ -102,7 +102,7 @@ def test_blindness_is_exact(random_subject: Subject) -> None:
     assert isinstance(network, Network)
     schema, encoding, codes = subject.schema, subject.encoding, subject.table.codes
     assert _figures(network, schema, encoding, codes).k.mean() > 1.2
-    blind = blinded(network, schema, encoding, codes)
+    blind = shrunk(network, schema, encoding, codes, 1.0)
     assert (blind.inputs, blind.widths) == (network.inputs, network.widths)
     found = _figures(blind, schema, encoding, codes)
     assert found.k.max() == 1

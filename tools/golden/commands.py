@@ -113,7 +113,7 @@ def _about(name: str, debug: tuple[str, ...], *, quick: bool) -> dict[str, Comma
     """What is done with the cases of a search, one after the other: each adds to the folder of the run."""
     run, threads = f"{{search {name}}}", ("--threads", "1")
     # The layers of today's own rule, and a model trained again, are nothing that there was then.
-    paper = ("--rule", "paper", "--trainings", "0")
+    paper = ("--rule", "code", "--trainings", "0")
     # A repair that both know, so that the same one is attacked and written.
     repair = ("repair", run, "--no-retrain", "--choose", "shrink-50", "--attack-budget", "0", "--seed", "2", *threads)
     done = {

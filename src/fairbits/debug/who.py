@@ -196,8 +196,8 @@ def _described(
     def rate(flags: Flags, among: Flags) -> Estimate:
         """How many of these rows they are, all of them rows that rules are judged on."""
         here = judging & among
-        whose, weight = (None if one is None else one[here] for one in (people, table.weight))
-        return rate_of(flags[here], people=whose, weight=weight)
+        whose = None if people is None else people[here]
+        return rate_of(flags[here], people=whose, weight=None if table.weight is None else table.weight[here])
 
     def judged(rule: Rule) -> RegionRule | None:
         inside = rule.holds(codes)

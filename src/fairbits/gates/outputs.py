@@ -99,23 +99,12 @@ def sarif_document(result: GateResult) -> dict[str, Any]:
     }
 
 
-def rule_id(check: str) -> str:
-    """The stable id of a check's rule.
-
-    Examples
-    --------
-    >>> rule_id("flip_rate")
-    'fairbits/flip_rate'
-    """
-    return f"fairbits/{check}"
-
-
 def _rule(check: str) -> dict[str, Any]:
     kind = KINDS.get(check) or next(one for one in KINDS.values() if one.change == check)
     words = Requirement(kind, 0.0, check == kind.change).words
     said = f"{words[:1].upper()}{words[1:]}"
     return {
-        "id": rule_id(check),
+        "id": f"fairbits/{check}",
         "name": "".join(part.capitalize() for part in check.split("_")),
         "shortDescription": {"text": said},
         "fullDescription": {"text": f"{said}{' against the baseline' if check == kind.change else ''}."},
@@ -129,7 +118,7 @@ def _result(
     result: GateResult, check: str, level: str, text: str, fingerprint: str, waivers: tuple[Waiver, ...]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "ruleId": rule_id(check),
+        "ruleId": f"fairbits/{check}",
         "ruleIndex": CHECKS.index(check),
         "level": level,
         "message": {"text": harmless(text)},
@@ -218,10 +207,6 @@ SCHEMA = "gate.schema.json"
 def gate_text(result: GateResult) -> str:
     """The text of gate.json: the same for the same answers, but for ``created``."""
     return json_text(plain(result.document())) + "\n"
-
-
-def write_gate(result: GateResult, folder: Path) -> Path:
-    return write_text(folder / FILE, gate_text(result))
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -20,7 +20,7 @@ from fairbits.diff import Answers
 from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.gates.judge import Judgement
-from fairbits.gates.outputs import write_gate
+from fairbits.gates.outputs import FILE, gate_text, write_text
 from fairbits.gates.policy import (
     Policy,
     check_current,
@@ -241,7 +241,7 @@ def gate(
         proposed,
         about.subject.quality,
     )
-    write_gate(result, folder)
+    write_text(folder / FILE, gate_text(result))
     return result
 
 

@@ -63,8 +63,9 @@ class ExperimentCell:
     protected: str | None = None
 
     def identity(self, desk: Desk) -> dict[str, Any]:
-        """What its figures depend on."""
-        return {"subject": desk.subject(self.subject, self.protected).identity.id, **self.terms}
+        """What its figures depend on; another version may find other people."""
+        subject = desk.subject(self.subject, self.protected).identity.id
+        return {"subject": subject, "version": __version__, **self.terms}
 
 
 class Cells:
@@ -82,13 +83,13 @@ class Cells:
             kept = json.loads(self._path(name).read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
             return None  # not made, or the machine went down while it was written
-        same = kept.get("settings") == json.loads(json.dumps(_stamped(settings)))
+        same = kept.get("settings") == json.loads(json.dumps(settings))
         return dict(kept["figures"]) if same else None
 
     def keep(self, name: str, settings: dict[str, Any], figures: dict[str, Any]) -> None:
         """Store the figures of a cell."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(self._path(name), {"settings": _stamped(settings), "figures": figures})
+        write_json(self._path(name), {"settings": settings, "figures": figures})
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
@@ -102,11 +103,6 @@ def content_of(*packages: str) -> str:
     for file in sorted(path for name in packages for path in (home / name).rglob("*.py")):
         found.update(file.relative_to(home).as_posix().encode() + b"\0" + file.read_bytes())
     return found.hexdigest()
-
-
-def _stamped(settings: dict[str, Any]) -> dict[str, Any]:
-    """Another version may find other people: its cells are not ours."""
-    return {**settings, "version": __version__}
 
 
 def figures_of(

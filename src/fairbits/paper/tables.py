@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,12 @@ class Results:
     def table(self) -> str:
         """A Markdown table, words to the left and numbers to the right."""
         words = [any(isinstance(row[i], str) for row in self.rows) for i in range(len(self.columns))]
-        lines = [
-            "| " + " | ".join(self.columns) + " |",
-            "| " + " | ".join("---" if word else "--:" for word in words) + " |",
-            *("| " + " | ".join(shown(cell) for cell in row) + " |" for row in self.rows),
+        lines: list[Iterable[str]] = [
+            self.columns,
+            ["---" if word else "--:" for word in words],
+            *(map(shown, row) for row in self.rows),
         ]
-        return "\n".join(lines)
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def write(self, folder: Path, name: str) -> list[Path]:
         """Write the table as Markdown and, unrounded, as CSV."""

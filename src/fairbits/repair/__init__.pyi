@@ -7,7 +7,6 @@ from .judgement import Setting as Setting
 from .judgement import estimates_of as estimates_of
 from .judgement import group_figures as group_figures
 from .judgement import split as split
-from .proposals.distil import blinded as blinded
 from .proposals.distil import shrunk as shrunk
 from .proposals.guard import Guard as Guard
 from .proposals.guard import averaged as averaged

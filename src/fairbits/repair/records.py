@@ -463,12 +463,15 @@ def write(
 
 def document(result: RepairResult) -> dict[str, Any]:
     """The content of repair.json: the record, with the names of files and of the chosen repair."""
-    found = numbered(record_to_json(result), +1)
-    found |= {"files": [path.name for path in result.files]}
-    found |= {"subject_file": None if result.subject_file is None else result.subject_file.name}
-    chosen = None if result.chosen is None else result.chosen.name
-    # The first hidden layer is layer 1, as in layers.parquet; neurons count from 0.
-    return {**found, "chosen": chosen, "layers_from": 1, "version": __version__, "about_blinding": WARNING}
+    return {
+        **numbered(record_to_json(result), +1),
+        "files": [path.name for path in result.files],
+        "subject_file": None if result.subject_file is None else result.subject_file.name,
+        "chosen": None if result.chosen is None else result.chosen.name,
+        "layers_from": 1,  # the first hidden layer, as in layers.parquet; neurons count from 0
+        "version": __version__,
+        "about_blinding": WARNING,
+    }
 
 
 def read_repair(folder: Path) -> RepairResult | None:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Encoding, Schema, Table
-from fairbits.errors import CapabilityError, FairbitsError, OptionError
+from fairbits.errors import CapabilityError, FairbitsError
 from fairbits.language import TextModel
 from fairbits.models import Fitting, Network, fit_to_schema, is_url, read_model, refit, refitted
 from fairbits.repair.choice import Planner
@@ -33,10 +33,9 @@ def protected_inputs(schema: Schema, encoding: Encoding) -> npt.NDArray[np.int64
 def shrunk(network: Network, schema: Schema, encoding: Encoding, rows: Codes, share: float) -> Network:
     """The network with protected inputs moved this share of the way to their mean over the rows.
 
-    Their weights become ``1 − share`` of what they were, and the first bias takes up the rest: the shape stays.
+    Their weights become ``1 − share`` of what they were, and the first bias takes up the rest: the shape stays. With
+    all of the way every protected input is its mean: k = 1 for everybody.
     """
-    if not 0 <= share <= 1:
-        raise OptionError(f"the share to shrink by is {share}; it must be between 0 and 1.")
     inputs = protected_inputs(schema, encoding)
     first = network.weights[0].copy()
     mean = encoding.encode(rows)[:, inputs].mean(axis=0, dtype=np.float64)
@@ -51,11 +50,6 @@ def without_weights(network: Network, inputs: npt.NDArray[np.int64]) -> Network:
     first = network.weights[0].copy()
     first[inputs] = 0
     return replace(network, weights=(first, *network.weights[1:]))
-
-
-def blinded(network: Network, schema: Schema, encoding: Encoding, rows: Codes) -> Network:
-    """The network that sees the mean in place of every protected input: k = 1 for everybody."""
-    return shrunk(network, schema, encoding, rows, 1.0)
 
 
 #: People near the rows for every row, at least and at most so many.
@@ -121,7 +115,7 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
     if not isinstance(network, Network):
         raise CapabilityError(f"a network is distilled from a network, and {type(network).__name__!r} is none.")
     people, targets = training_data(guard, rows, rng)
-    start = blinded(network, guard.schema, guard.encoding, rows)
+    start = shrunk(network, guard.schema, guard.encoding, rows, 1.0)
     protected = protected_inputs(guard.schema, guard.encoding)
     inputs = guard.encoding.encode(people)
     inputs[:, protected] = 0  # no weight: whatever stands there must not enter the scaling either

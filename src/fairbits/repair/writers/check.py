@@ -315,12 +315,12 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
         faults.append(f"its scores differ by {off[row]:.2g}, first in row {int(np.argmin(near)) + 1} of those compared")
     if "favourable" in answer and apart(answer["favourable"], due[:, schema.favourable_index]) > promise.tolerance:
         faults.append("its scores are not those of the favourable class")
-    for what in (one for one in found if one != "rows"):
-        theirs = wanted[what]
-        mine = _alike(found[what], theirs, schema)
-        if mine.shape != theirs.shape or apart(mine, theirs) > promise.tolerance:
-            faults.append(_ODD.get(what, f"it says otherwise of {what}"))
-        compared.append(_COMPARED.get(what, what))
+    for what, (asked_about, complaint) in _QUESTIONS.items():
+        if what in found:
+            mine, theirs = _alike(found[what], wanted[what], schema), wanted[what]
+            if mine.shape != theirs.shape or apart(mine, theirs) > promise.tolerance:
+                faults.append(complaint)
+            compared.append(asked_about)
     if schema.classes:
         close = _near_cut(due, schema, promise.tolerance)
         wrong = _decisions(answer, given, schema, promise.classes, faults) != _decided(due, schema)
@@ -348,25 +348,16 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
     )
 
 
-_COMPARED = {
-    "twins": "twins",
-    "missing": "missing protected values",
-    "blank": "missing protected inputs",
-    "unknown": "unknown protected values",
-    "absent": "protected columns left out",
-    "turned": "columns in another order",
-    "one": "one row",
-    "none": "no rows",
-}
-_ODD = {
-    "twins": "it scores twins differently",
-    "missing": "somebody without protected values does not get the average",
-    "blank": "somebody without protected inputs does not get the average",
-    "unknown": "somebody with unknown protected values does not get the average",
-    "absent": "a table without the protected columns does not get the average",
-    "turned": "columns in another order give other scores",
-    "one": "a single row gives another score",
-    "none": "a table without rows is not answered",
+#: What else a file is asked about: what that is called, and what is said where it answers otherwise.
+_QUESTIONS = {
+    "twins": ("twins", "it scores twins differently"),
+    "missing": ("missing protected values", "somebody without protected values does not get the average"),
+    "blank": ("missing protected inputs", "somebody without protected inputs does not get the average"),
+    "unknown": ("unknown protected values", "somebody with unknown protected values does not get the average"),
+    "absent": ("protected columns left out", "a table without the protected columns does not get the average"),
+    "turned": ("columns in another order", "columns in another order give other scores"),
+    "one": ("one row", "a single row gives another score"),
+    "none": ("no rows", "a table without rows is not answered"),
 }
 
 
