@@ -73,7 +73,10 @@ def attribute_bits(evaluator: Evaluator, cases: Codes) -> Attribution:
 
 
 def _subset_bits(evaluator: Evaluator, cases: Codes) -> dict[Subset, Floats]:
-    """Q∞ and Q1 of each case for each subset, (2, cases), small subsets first."""
+    """Q∞ and Q1 of each case for each subset, (2, cases), small subsets first.
+
+    Means are over the combinations held under which anybody can exist.
+    """
     sizes = [len(evaluator.schema.attributes[i].twin_values()) for i in evaluator.twins.columns]
     table = evaluator.class_scores(cases) if evaluator.by_vector else evaluator.scores(cases)[:, :, None]
     valid = evaluator.valid_twins(cases)
@@ -82,7 +85,13 @@ def _subset_bits(evaluator: Evaluator, cases: Codes) -> dict[Subset, Floats]:
         rows = beside(table, sizes, subset)
         rows = rows.reshape(-1, *rows.shape[2:])
         there = None if valid is None else beside(valid, sizes, subset).reshape(-1, rows.shape[1])
-        found[subset] = _mean_bits(evaluator, rows, there, len(cases))
+        if evaluator.by_vector:
+            figures = evaluator.figures_of_classes(rows, there)
+        else:
+            figures = evaluator.figures_of_scores(rows[:, :, 0], there)
+        bits = np.stack([np.log2(figures.k), figures.q_1.astype(np.float64)]).reshape(2, len(cases), -1)
+        mass = (np.ones(len(rows)) if there is None else there.any(axis=1).astype(np.float64)).reshape(len(cases), -1)
+        found[subset] = np.asarray((mass * bits).sum(axis=2) / np.maximum(mass.sum(axis=1), 1.0))
     return found
 
 
@@ -93,15 +102,6 @@ def beside(table: npt.NDArray[Any], sizes: Sequence[int], subset: Sequence[int])
     varied = int(np.prod([sizes[axis] for axis in subset]))
     turned = table.reshape(len(table), *sizes, *table.shape[2:]).transpose(order)
     return np.ascontiguousarray(turned).reshape(len(table), -1, varied, *table.shape[2:])
-
-
-def _mean_bits(evaluator: Evaluator, rows: npt.NDArray[np.float32], valid: Truth | None, cases: int) -> Floats:
-    """Q∞ and Q1 per case, (2, cases), over the combinations held under which anybody can exist."""
-    vector = evaluator.by_vector
-    found = evaluator.figures_of_classes(rows, valid) if vector else evaluator.figures_of_scores(rows[:, :, 0], valid)
-    mass = (np.ones(len(rows)) if valid is None else valid.any(axis=1).astype(np.float64)).reshape(cases, -1)
-    bits = np.stack([np.log2(found.k), found.q_1.astype(np.float64)])
-    return np.asarray((mass * bits.reshape(2, cases, -1)).sum(axis=2) / np.maximum(mass.sum(axis=1), 1.0))
 
 
 def shapley(bits: dict[Subset, Floats], players: int) -> Floats:
