@@ -488,22 +488,18 @@ class Measurement(Shown):
             if len(chosen) == top:
                 break
             chosen.setdefault(codes[row, free].tobytes(), int(row))
-        return [self._person(row, self._rows_like(row)) for row in chosen.values()]
+        return [self._person(row) for row in chosen.values()]
 
-    def _rows_like(self, row: int) -> int:
-        """How many rows have the unprotected values of a row."""
-        same = np.ones(len(self), np.bool_)
-        for column in self.schema.free_columns:  # one column at a time: all of them are as large as the table
-            same &= self.table.codes[:, column] == self.table.codes[row, column]
-        return int(same.sum())
-
-    def _person(self, row: int, rows: int) -> Person:
+    def _person(self, row: int) -> Person:
         figures, twins, codes = self.evaluation, self.evaluator.twins, self.table.codes[row]
+        alike = np.ones(len(self), np.bool_)  # but for protected values
+        for column in self.schema.free_columns:  # one column at a time: all of them are as large as the table
+            alike &= self.table.codes[:, column] == codes[column]
         name = self.table.names()[row]
         return Person(
             row=name.item() if isinstance(name, np.generic) else name,
             position=row,
-            rows=rows,
+            rows=int(alike.sum()),
             k=int(figures.k[row]),
             q_inf=float(figures.q_inf[row]),
             q_1=float(figures.q_1[row]),

@@ -148,19 +148,15 @@ def document_of_subject(subject: Subject, model: Mapping[str, Any], table: Mappi
 def encoding_word(subject: Subject) -> str | None:
     """What a subject file calls the subject's encoding; None where the model brings its own."""
     schema, columns = subject.schema, subject.options.columns
+    # The table's columns in the order of the model's inputs, as far as one input is one column.
+    parts = zip(schema.attributes, subject.encoding.parts, strict=True)
+    places = dict(pair for one, part in parts for pair in zip(one.own_columns, map(int, part.columns), strict=False))
     ways = {
         "codes": Encoding.identity(schema, columns=columns),
         "one-hot": Encoding.one_hot(schema, columns=columns),
-        "columns": Encoding.of_columns(schema, _order(subject)),
+        "columns": Encoding.of_columns(schema, sorted(places, key=places.__getitem__)),
     }
     return next((word for word, made in ways.items() if subject.encoding.same_as(made)), None)
-
-
-def _order(subject: Subject) -> list[str]:
-    """The table's columns in the order of the model's inputs, as far as one input is one column."""
-    parts = zip(subject.schema.attributes, subject.encoding.parts, strict=True)
-    places = dict(pair for one, part in parts for pair in zip(one.own_columns, map(int, part.columns), strict=False))
-    return sorted(places, key=places.__getitem__)
 
 
 def table_of_subject(subject: Subject, *, codes: bool = False) -> pa.Table:
