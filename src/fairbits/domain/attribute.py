@@ -183,8 +183,8 @@ class Attribute:
         some = taken < every - never or not (self.discrete or listed)
         lacking = some or never or (self.missing == "model" and not category)
         settled |= {"count": count, "twin_count": taken + lack, "representatives": some, "open": lacking}
-        numeric = category and any(map(is_number, self.labels))
-        settled |= {"numeric_labels": numeric, "_twins_lack": lack, "_never_lack": never}
+        settled |= {"_twins_lack": lack, "_never_lack": never}
+        settled["numeric_labels"] = category and any(map(is_number, self.labels))
 
     def _check_category(self) -> None:
         last = len(self.labels) - 1

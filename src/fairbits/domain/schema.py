@@ -206,10 +206,13 @@ class Schema:
         settled: dict[str, Any] = {
             name: tuple(getattr(self, name)) for name in ("attributes", "observed", "justified", "classes")
         }
-        settled["names"] = tuple(one.name for one in settled["attributes"])
-        guarded = tuple(i for i, one in enumerate(settled["attributes"]) if one.protected)
-        settled |= {"protected_columns": guarded, "protected": tuple(settled["names"][i] for i in guarded)}
-        settled["free_columns"] = tuple(i for i in range(len(settled["names"])) if i not in guarded)
+        every = [(i, one.name, one.protected) for i, one in enumerate(settled["attributes"])]
+        settled |= {
+            "names": tuple(name for _, name, _ in every),
+            "protected": tuple(name for _, name, guarded in every if guarded),
+            "protected_columns": tuple(i for i, _, guarded in every if guarded),
+            "free_columns": tuple(i for i, _, guarded in every if not guarded),
+        }
         vars(self).update(settled)
         if not self.attributes and not self.observed:
             raise SchemaError("a schema needs at least one attribute, but got none; list them under [attributes].")
@@ -286,10 +289,12 @@ class Schema:
             vars(self)["threshold"] = float(self.threshold)
         own = 0 if self.favourable is None else self.classes.index(self.favourable)
         cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
-        settled = {"regression": not self.classes, "favourable_index": own}
-        settled["probabilities"] = bool(self.classes) and self.score_range is None
-        rule = DecisionRule(len(self.classes), own, cut if len(self.classes) == 2 else None)
-        vars(self).update(settled, rule=rule)
+        vars(self).update(
+            regression=not self.classes,
+            probabilities=bool(self.classes) and self.score_range is None,
+            favourable_index=own,
+            rule=DecisionRule(len(self.classes), own, cut if len(self.classes) == 2 else None),
+        )
 
     def _check_threshold(self, stated: object) -> None:
         if isinstance(stated, bool) or not isinstance(stated, int | float) or not math.isfinite(stated):
