@@ -147,7 +147,7 @@ def choose_from(wanted: str, available: Iterable[str], *, max_shown: int = 20) -
     "choose from: age, sex, sender. Did you mean 'sender'?"
     """
     names = list(available)
-    listed = [shortened(name, _SHOWN) for name in names[:max_shown]]
+    listed = [f'"{shortened(name, _SHOWN)}"' if "," in name else shortened(name, _SHOWN) for name in names[:max_shown]]
     shown = ", ".join(listed) + (f", … ({len(names)} in all)" if len(names) > max_shown else "")
     compared = [name.lower() for name in names[:_COMPARED] if len(name) <= _LETTERS]
     close = difflib.get_close_matches(str(wanted)[:_LETTERS].lower(), compared, n=1, cutoff=0.5)

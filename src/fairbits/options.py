@@ -8,12 +8,14 @@ stands in a record of its own that theirs extend. The command line makes flags o
 
 from __future__ import annotations
 
+import csv
 import inspect
+import io
 import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -58,11 +60,25 @@ def duration(seconds: float) -> str:
 
 
 def names_of(text: str, flag: str = "--protected") -> tuple[str, ...]:
-    """The names in a text that commas part."""
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    """The names in a text that commas part; one that has a comma itself stands in double quotes, as in a CSV file.
+
+    Examples
+    --------
+    >>> names_of('age, "sex, title"')
+    ('age', 'sex, title')
+    """
+    found = (name.strip() for row in csv.reader(io.StringIO(text), skipinitialspace=True) for name in row)
+    names = tuple(name for name in found if name)
     if not names:
         raise OptionError(f"{flag} is {text!r}; name at least one, or leave it out.")
     return names
+
+
+def names_typed(names: Iterable[Any]) -> str:
+    """Names as ``names_of`` reads them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return text.getvalue()
 
 
 def option(
@@ -192,7 +208,7 @@ def _typed(flag: str, value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return [word for name, each in value.items() for word in (flag, f"{name}={_plain_or_json(each)}")]
     if isinstance(value, list | tuple | frozenset):
-        return [flag, ",".join(map(str, sorted(value) if isinstance(value, frozenset) else value))]
+        return [flag, names_typed(sorted(value) if isinstance(value, frozenset) else value)]
     if flag == "--budget" and isinstance(value, float):
         return [flag, duration(value)]
     return [flag, repr(value) if isinstance(value, float) else str(value)]

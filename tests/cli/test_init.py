@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fairbits import Network, load_subject
+from fairbits.options import names_of, names_typed
 
 from .calling import fairbits, fairbits_alone
 
@@ -35,6 +36,34 @@ def init(folder: Path, *more: str):
 
 
 WHOLE = ("--model", "model.npz", "--target", "hired", "--protected", "sex,age", "--yes")
+
+
+def test_a_column_with_a_comma_in_its_name_can_be_named(folder: Path) -> None:
+    text = (folder / "people.csv").read_text().replace("sex", '"sex, or title"', 1)
+    (folder / "people.csv").write_text(text)
+    named = ("--model", "model.npz", "--target", "hired", "--protected", '"sex, or title", age', "--yes")
+    assert 'choose from: age, job, "sex, or title"' in init(folder, *named[:5], "sex, or title", "--yes").stderr
+    assert init(folder, *named).returncode == 0
+    assert load_subject(folder / "subject.toml").schema.protected == ("age", "sex, or title")
+    measured = fairbits("measure", "subject.toml", "--protected", '"sex, or title"', "--json", cwd=folder)
+    assert json.loads(measured.stdout)["protected"] == ["sex, or title"]
+
+
+def test_the_example_of_a_rule_can_be_taken_as_it_stands(folder: Path) -> None:
+    text = (folder / "people.csv").read_text().replace("age", "age (in years)", 1)
+    (folder / "people.csv").write_text(text)
+    named = ("--model", "model.npz", "--target", "hired", "--protected", "age (in years)", "--yes")
+    assert init(folder, *named).returncode == 0
+    draft = (folder / "subject.toml").read_text()
+    example = re.search(r"^#   (.*own.*)$", draft, re.MULTILINE)
+    assert example is not None
+    (folder / "subject.toml").write_text(draft.replace("plausible = []", f"plausible = [{example[1]}]"))
+    assert len(load_subject(folder / "subject.toml").schema.plausible) == 1
+
+
+def test_names_are_typed_as_they_are_read() -> None:
+    names = ("sex, or title", 'a "b"', "c")
+    assert names_of(names_typed(names)) == names
 
 
 def test_a_table_becomes_a_subject(folder: Path) -> None:

@@ -50,6 +50,7 @@ from fairbits.options import (
     argument_of,
     arguments_of,
     flag_words,
+    names_typed,
     read_options,
     seconds_of,
     takes,
@@ -878,7 +879,7 @@ class Audit:
             progress=progress,
             **self._origin.grants,
         )
-        named = () if strategies is None else ("--strategies", ",".join(strategies))
+        named = () if strategies is None else ("--strategies", names_typed(strategies))
         # A budget that is not one of time has no command.
         command = command_of("paper compare", (self._origin.name if timed else None, *named), asked, self._origin)
         document = found.as_dict()
@@ -939,7 +940,7 @@ def command_of(command: str, places: Sequence[str | None], options: Any, origin:
     """
     if any(place is None for place in places):
         return ""
-    protected = ["--protected", ",".join(origin.protected)] if origin.protected else []
+    protected = ["--protected", names_typed(origin.protected)] if origin.protected else []
     words = [*command.split(), *map(str, places), *flag_words(options), *protected]
     return shlex.join(["fairbits", *words, *flag_words(LoadingOptions(**origin.grants))])
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Attribute, Codes, Rule, Schema, Table, people_of
+from fairbits.domain import Attribute, Codes, Rule, Schema, Table, people_of, rule_name
 from fairbits.measure import Estimate, Evaluator, rate_of
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
@@ -316,7 +316,7 @@ def _text(schema: Schema, features: list[tuple[int, float | None]], table: Codes
 
 
 def _said(attribute: Attribute, one: _Condition) -> Iterator[str]:
-    name = _name(attribute.name)
+    name = rule_name(attribute.name)
     # The code of a missing number lies below all others, and whoever lacks one is not meant.
     low = attribute.low if attribute.gap is not None and one.low == -inf and one.high < inf else one.low
     inside: Iterable[float] = [] if one.label is None else [one.label]
@@ -365,11 +365,6 @@ def readable(low: float, high: float) -> float:
                 shown = float(f"{max(found, low):.15g}")
                 return shown if low <= shown <= high else low
     return low
-
-
-def _name(name: str) -> str:
-    plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in ("and", "or", "not", "in")
-    return name if plain else "`" + re.sub(r"([\\`])", r"\\\1", name) + "`"
 
 
 def _value(attribute: Attribute, code: float) -> str:

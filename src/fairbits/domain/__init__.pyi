@@ -29,11 +29,11 @@ from .reading import as_arrow as as_arrow
 from .reading import granted_in as granted_in
 from .reading import one_hot_groups as one_hot_groups
 from .reading import read_arrow as read_arrow
-from .rule import KEYWORDS as KEYWORDS
 from .rule import Rule as Rule
 from .rule import Truth as Truth
 from .rule import columns_of as columns_of
 from .rule import evaluated as evaluated
+from .rule import rule_name as rule_name
 from .schema import ABOVE_HALF as ABOVE_HALF
 from .schema import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .schema import MAX_TWINS as MAX_TWINS

@@ -64,6 +64,18 @@ NUMPY: dict[str, Callable[..., Any]] = {
 }
 
 
+def rule_name(name: str) -> str:
+    """An attribute's name as rules take it.
+
+    Examples
+    --------
+    >>> rule_name("age"), rule_name("age in years")
+    ('age', '`age in years`')
+    """
+    plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in (*KEYWORDS, "own")
+    return name if plain else "`" + re.sub(r"([\\`])", r"\\\1", name) + "`"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What must hold for every person, as it was written and as it is computed.
@@ -274,7 +286,8 @@ class _Reader:
         if kind == "text" or (own is not None and own.kind == "category"):
             self._complain(node, f"{given!r} cannot be calculated with; compare it with =.")
         if own is None:
-            self._complain(node, "a value should be here: a name, a number, or something calculated from them.")
+            name = "a name (in backticks where it is no plain word)"
+            self._complain(node, f"a value should be here: {name}, a number, or something calculated from them.")
         return ["own" if kind == "own" else "column", self._columns[given]]
 
     def _operand(self, node: ast.expr) -> tuple[str, Any, Attribute | None]:

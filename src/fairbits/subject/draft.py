@@ -19,7 +19,6 @@ import numpy.typing as npt
 import tomlkit
 
 from fairbits.domain import (
-    KEYWORDS,
     Attribute,
     Codes,
     Encoding,
@@ -32,6 +31,7 @@ from fairbits.domain import (
     numbers,
     one_hot_groups,
     plain,
+    rule_name,
     table_from_arrow,
     with_held,
 )
@@ -93,8 +93,9 @@ def draft_text(draft: Draft, out: Path) -> str:
     for line in (*_RULES, *_PLAUSIBLE, _PROPOSED if draft.proposed else _NONE_PROPOSED):
         document.add(tomlkit.comment(line))
     numbers = [a.name for a in draft.schema.attributes if a.protected and a.kind != "category" and not a.labels]
-    name = numbers[0] if numbers else "age"
-    document.add(tomlkit.comment(f'  "{name} >= own {name} - 10 and {name} <= own {name} + 10"'))
+    name = rule_name(numbers[0] if numbers else "age")
+    example = tomlkit.string(f"{name} >= own {name} - 10 and {name} <= own {name} + 10")
+    document.add(tomlkit.comment(f"  {example.as_string()}"))
     proposed = tomlkit.array()
     for one in draft.proposed[:MAX_PROPOSED]:
         quoted = tomlkit.string(one.text, literal="'" not in one.text)
@@ -586,9 +587,7 @@ def _places(attribute: Attribute, codes: Codes) -> Integers:
 
 def _among(attribute: Attribute, places: list[int]) -> str:
     """The condition that an attribute has one of these values, as short as may be."""
-    name = attribute.name
-    if not name.isidentifier() or name.lower() in (*KEYWORDS, "own"):
-        name = "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+    name = rule_name(attribute.name)
     if attribute.ranges:
         return _within(name, attribute.cuts, places)
     said = [_value(attribute, code) for code in _codes(attribute)]

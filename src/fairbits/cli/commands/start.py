@@ -173,8 +173,8 @@ def init(
 def _ask(question: str, choices: list[str], option: str, silent: bool) -> str:
     """Ask a person; where nobody is to be asked, name the option that says it."""
     if silent:
-        raise OptionError(f"{option} is missing; choose from the columns: {', '.join(choices)}.")
-    click.echo(f"Columns: {', '.join(choices)}", err=True)
+        raise OptionError(f"{option} is missing; {choose_from('', choices)}")
+    click.echo(f"Columns to {choose_from('', choices, max_shown=len(choices))}", err=True)
     return _answer(question, option)
 
 
