@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairbits import Audit, load_subject
+from fairbits.domain import Attribute
 from fairbits.errors import SchemaError, TableError
+from fairbits.measure import grouping_of, subject_groups
+from fairbits.measure.groups import UNKNOWN
 from fairbits.subject import export_subject
 from tests.repair.conftest import write_subject
 
@@ -123,3 +127,34 @@ def test_columns_and_tables_that_cannot_be_meant_are_named(more: dict, complaint
             favourable="yes",
             **more,
         )
+
+
+def test_errors_of_groups_are_about_held_out_rows(tmp_path: Path) -> None:
+    path = write_subject(tmp_path / "s")
+    frame = pd.read_csv(next((tmp_path / "s").glob("table.*")))
+    frame.head(50).to_csv(tmp_path / "s" / "later.csv", index=False)
+    path.write_text(path.read_text().replace("[table]", '[table]\ntest = "later.csv"', 1))
+    subject = load_subject(path).checked()
+    alone = replace(subject, table=subject.table.rows(np.arange(50)), test=None)
+    whole, other = (subject_groups(one, np.random.default_rng(0)) for one in (subject, alone))
+    marks = np.arange(len(subject.table)) < 50
+    marked = replace(subject, table=replace(subject.table, held_out=marks), test=None)
+    for found in (whole, subject_groups(marked, np.random.default_rng(0))):
+        for one, same in zip(found, other, strict=True):
+            assert (one.errors_on, one.errors_rows, one.people) == ("held-out", 50, len(subject.table))
+            for name in ("tpr", "fpr", "precision", "calibration"):
+                figures = {row.group: getattr(row, name) for row in one.groups if getattr(row, name) is not None}
+                theirs = {row.group: getattr(row, name) for row in same.groups if getattr(row, name) is not None}
+                assert {group: it.value for group, it in figures.items()} == {g: it.value for g, it in theirs.items()}
+            assert sum(row.people for row in one.groups) == len(subject.table)
+    assert {one.errors_on for one in other} == {"unknown"}
+
+
+def test_held_out_rows_stand_in_the_groups_of_the_table() -> None:
+    age = Attribute(name="age", kind="integer", low=0, high=99, protected=True)
+    groups = grouping_of(age, np.array([*range(20, 60), 5, 80, np.nan]), first=40)
+    assert len(groups.labels) == 4
+    assert groups.codes[-3:].tolist() == [0, 3, UNKNOWN]
+    few = grouping_of(age, np.array([30, 40, 35, 40]), first=2)
+    assert few.labels == ("30", "40")
+    assert few.codes.tolist() == [0, 1, UNKNOWN, 1]

@@ -8,7 +8,7 @@ with a reason, is marked. The law sets no threshold; four fifths is a rule of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import combinations, pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from fairbits.domain import MISSING, Attribute, Schema, Table, people_of
 from fairbits.errors import TableError
 from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_of, ratio_ends, student_mean
 from fairbits.randomness import sampled_rows
-from fairbits.subject import Subject, scored_rows
+from fairbits.subject import RowsJudged, Subject, scored_rows
 
 #: The code of a person whose value is missing.
 UNKNOWN = -1
@@ -84,31 +84,45 @@ def crossed(groupings: Sequence[Grouping]) -> Grouping:
     return Grouping(name, labels, found, tuple(one.name for one in groupings))
 
 
-def groupings_of(schema: Schema, table: Table) -> tuple[Grouping, ...]:
-    """The groups of every protected attribute, those that the model does not take included."""
-    found = [grouping_of(schema.attributes[i], table.codes[:, i]) for i in schema.protected_columns]
-    if table.observed is not None:
-        found += [grouping_of(one, table.observed[:, i]) for i, one in enumerate(schema.observed)]
+def groupings_of(schema: Schema, table: Table, *, more: Table | None = None) -> tuple[Grouping, ...]:
+    """The groups of every protected attribute, those that the model does not take included.
+
+    The rows of ``more`` come after those of the table, in the table's groups.
+    """
+    every, first = [table] if more is None else [table, more], len(table)
+    found = [
+        grouping_of(schema.attributes[i], np.concatenate([one.codes[:, i] for one in every]), first=first)
+        for i in schema.protected_columns
+    ]
+    watched = [one.observed for one in every if one.observed is not None]
+    if len(watched) == len(every):
+        codes = np.concatenate(watched)
+        found += [grouping_of(one, codes[:, i], first=first) for i, one in enumerate(schema.observed)]
     return tuple(found)
 
 
-def grouping_of(attribute: Attribute, codes: npt.NDArray[np.floating]) -> Grouping:
-    """The groups of one attribute, a number by its ranges; whoever lacks a value is unknown."""
+def grouping_of(attribute: Attribute, codes: npt.NDArray[np.floating], *, first: int | None = None) -> Grouping:
+    """The groups of one attribute, a number by its ranges; whoever lacks a value is unknown.
+
+    The first rows, or all, say which groups there are; another one's value is no group and counts as unknown.
+    """
     values = np.asarray(codes, dtype=np.float64)
     known = np.isfinite(values)
     if attribute.gap is not None:
         known &= values != attribute.gap
-    if not known.any():
+    settling = values[:first][known[:first]]
+    if not len(settling):
         raise TableError(f"protected attribute {attribute.name!r} has no value in any row; leave it out.")
     place = np.full(len(values), UNKNOWN, dtype=np.int64)
     if attribute.ranges:
         place[known] = np.searchsorted(attribute.cuts, values[known], side="right")
         return Grouping(attribute.name, tuple(name for name, _ in attribute.ranges), place)
-    present, own = np.unique(values[known], return_inverse=True)
+    present = np.unique(settling)
     if attribute.labels or len(present) <= MAX_GROUPS:
-        place[known] = own
+        own = np.minimum(np.searchsorted(present, values[known]), len(present) - 1)
+        place[known] = np.where(present[own] == values[known], own, UNKNOWN)
         return Grouping(attribute.name, tuple(attribute.read(code) for code in present), place)
-    cuts = np.unique(np.quantile(values[known], np.linspace(0, 1, RANGES + 1)[1:-1], method="lower"))
+    cuts = np.unique(np.quantile(settling, np.linspace(0, 1, RANGES + 1)[1:-1], method="lower"))
     place[known] = np.searchsorted(cuts, values[known], side="left")
     ends = [present[0], *cuts, present[-1]]
     names = [f"{attribute.read(ends[0])} to {attribute.read(ends[1])}"]
@@ -142,6 +156,16 @@ def decided_rows(subject: Subject, *, rows: npt.NDArray[np.int64] | None = None)
     labels = None if table.labels is None or schema.regression else np.asarray(table.labels == own)
     scores, decisions = scored_rows(subject.model, subject.encoding, schema, table)
     return Decided(scores.astype(np.float64), None if decisions is None else decisions == own, labels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """Rows whose labels say how often decisions about a group are wrong: held-out ones, where there are any."""
+
+    grouping: Grouping  # in the groups of the table
+    decided: Decided
+    people: Rows | None
+    weight: Floats | None
 
 
 #: A group of fewer people is named and counted, but no ratio is formed with it (METHOD.md 10).
@@ -183,7 +207,8 @@ class GroupRow:
     precision
         Share labelled favourable among those decided favourably.
     calibration
-        Share labelled favourable minus the mean score: 0 where scores mean what they say.
+        Share labelled favourable minus the mean score: 0 where scores mean what they say. Like the three rates before,
+        of held-out rows where there are any.
     small
         Whether there are fewer than 30 people, so that the group counts in no ratio.
     under_two_percent
@@ -232,6 +257,8 @@ class GroupTable:
         A row per group.
     attributes
         The single attributes.
+    errors_on, errors_rows
+        Which rows TPR, FPR, precision and calibration are about ("held-out", "training" or "unknown"), and how many.
     """
 
     attribute: str
@@ -240,6 +267,8 @@ class GroupTable:
     median: float | None
     groups: tuple[GroupRow, ...]
     attributes: tuple[str, ...] = ()
+    errors_on: RowsJudged = "unknown"
+    errors_rows: int | None = None
 
     @property
     def lowest_ratio(self) -> GroupRow | None:
@@ -263,6 +292,7 @@ def group_table(
     probabilities: bool = True,
     people: Rows | None = None,
     weight: Floats | None = None,
+    judged: Judged | None = None,
 ) -> GroupTable:
     """The figures of every group; intervals draw people where ``people`` says whose the rows are."""
     n, every = len(grouping), np.ones(len(grouping)) if weight is None else weight
@@ -271,7 +301,9 @@ def group_table(
     found: list[dict[str, Any]] = []
     missing = np.flatnonzero(~grouping.known)
     sizes: list[float] = []  # people in each group, as far as chance is concerned
-    for label, here in [*zip(grouping.labels, grouping.members(), strict=True), (MISSING, missing)]:
+    members = [*grouping.members(), missing]
+    apart = members if judged is None else [*judged.grouping.members(), np.flatnonzero(~judged.grouping.known)]
+    for label, here, there in zip([*grouping.labels, MISSING], members, apart, strict=True):
         count = len(here)
         if count == 0:
             continue
@@ -290,14 +322,28 @@ def group_table(
             "base_rate": None if labels is None else _rate(labels[here], own),
             "selection_rate": None if selected is None else _rate(selected[here], own),
             "scoring_rate": None if above is None else _rate(above[here], own),
-            **_means(scores, labels, here, rng, probabilities=probabilities, own=own),
+            **_means(scores, labels if judged is None else None, here, rng, probabilities=probabilities, own=own),
             **_errors(selected, labels, here, own),
         }
+        if judged is not None:
+            one |= _judged(judged, there, rng, probabilities=probabilities)
         found.append(one)
     _ratios(found, sizes, "selection_rate", "impact_ratio")
     _ratios(found, sizes, "scoring_rate", "scoring_ratio")
     rows = tuple(GroupRow(**one) for one in found)
     return GroupTable(grouping.name, n, len(missing), median, rows, grouping.crossed or (grouping.name,))
+
+
+def _judged(judged: Judged, there: Rows, rng: np.random.Generator, *, probabilities: bool) -> dict[str, Any]:
+    """What compares decisions with labels, on the rows that are judged."""
+    decided = judged.decided
+    every = {"people": judged.people, "weight": judged.weight}
+    own = {name: None if one is None else one[there] for name, one in every.items()}
+    errors = _errors(decided.selected, decided.labels, there, own)
+    if not len(there) or (own["weight"] is not None and not own["weight"].any()):
+        return {**errors, "calibration": None}
+    means = _means(decided.scores, decided.labels, there, rng, probabilities=probabilities, own=own)
+    return {**errors, "calibration": means["calibration"]}
 
 
 def _median(scores: npt.NDArray[np.floating], weight: Floats | None) -> float:
@@ -385,12 +431,18 @@ def subject_groups(
             chosen = sampled_rows(len(table), rows, rng)
             table = table.rows(chosen)
         decided = decided_rows(subject, rows=chosen)
-    groupings = groupings_of(subject.schema, table)
-    every = [*groupings, *(crossed(some) for some in intersections(groupings))]
-    people = people_of(subject.schema, table)
-    return tuple(
-        group_table(
-            one,
+    judged = _judged_rows(subject, table, decided, rng, rows)
+    groupings = groupings_of(subject.schema, table, more=None if judged is None else judged[0])
+    people, n = people_of(subject.schema, table), len(table)
+    found = []
+    for one in (*groupings, *(crossed(some) for some in intersections(groupings))):
+        own, evidence = one.take(np.arange(n)), None
+        if judged is not None:
+            more, decisions = judged
+            there = one.take(np.arange(n, len(one)))
+            evidence = Judged(there, decisions, people_of(subject.schema, more), more.weight)
+        about = group_table(
+            own,
             rng,
             scores=decided.scores,
             selected=decided.selected,
@@ -398,9 +450,30 @@ def subject_groups(
             probabilities=subject.schema.probabilities,
             people=people,
             weight=table.weight,
+            judged=evidence,
         )
-        for one in every
-    )
+        if judged is not None:
+            found.append(replace(about, errors_on="held-out", errors_rows=len(judged[0])))
+        elif decided.labels is None:
+            found.append(about)
+        else:
+            on: RowsJudged = "unknown" if table.held_out is None else "training"
+            found.append(replace(about, errors_on=on, errors_rows=n))
+    return tuple(found)
+
+
+def _judged_rows(
+    subject: Subject, table: Table, decided: Decided, rng: np.random.Generator, rows: int
+) -> tuple[Table, Decided] | None:
+    """The held-out rows with labels, and what is decided about them; None where there are none."""
+    test = subject.test
+    if test is not None and test.labels is not None and len(test) and not subject.schema.regression:
+        test = test if test.scores is not None else test.rows(sampled_rows(len(test), rows, rng))
+        return test, decided_rows(replace(subject, table=test))
+    if test is None and decided.labels is not None and table.held_out is not None and table.held_out.any():
+        kept = np.flatnonzero(table.held_out)
+        return table.rows(kept), decided.take(kept)
+    return None
 
 
 def documents_of(tables: Sequence[GroupTable]) -> list[dict[str, Any]]:
@@ -412,6 +485,8 @@ def documents_of(tables: Sequence[GroupTable]) -> list[dict[str, Any]]:
             "people": table.people,
             "unknown": table.unknown,
             "median_score": table.median,
+            "errors_on": table.errors_on,
+            "errors_rows": table.errors_rows,
             "small_groups": list(table.small),
             "groups": [dict(_figures_of(one)) for one in table.groups],
         }

@@ -18,10 +18,12 @@ from .identity import identity_of as identity_of
 from .infer import infer_classes as infer_classes
 from .infer import infer_schema as infer_schema
 from .quality import Quality as Quality
+from .quality import RowsJudged as RowsJudged
 from .quality import balanced_accuracy as balanced_accuracy
 from .quality import check_scores as check_scores
 from .quality import decided as decided
 from .quality import quality_of as quality_of
+from .quality import rows_judged_words as rows_judged_words
 from .quality import scored_rows as scored_rows
 from .quality import variance_explained as variance_explained
 from .round_trip import RoundTrip as RoundTrip

@@ -43,6 +43,11 @@ _ROWS_WORDS: dict[str, str] = {
 }
 
 
+def rows_judged_words(on: RowsJudged, rows: int | None) -> str:
+    """On which rows something is compared with labels."""
+    return f"on {'' if rows is None else f'{rows:,} '}{_ROWS_WORDS[on]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
     """What a model decides about the rows of its table, and how that agrees with their labels.
@@ -70,8 +75,7 @@ class Quality:
     @property
     def judged_words(self) -> str:
         """Which rows the comparison with labels is about."""
-        rows = "" if self.accuracy_rows is None else f"{self.accuracy_rows:,} "
-        return f"on {rows}{_ROWS_WORDS[self.accuracy_on]}"
+        return rows_judged_words(self.accuracy_on, self.accuracy_rows)
 
     def figures(self) -> dict[str, Any]:
         """All figures under their names in JSON; ``rule`` is called ``decision`` there."""

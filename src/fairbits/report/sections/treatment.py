@@ -35,7 +35,7 @@ from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 from fairbits.report.record import About, Measured, Near, ReportData
 from fairbits.shape import reading
 from fairbits.store import read_json
-from fairbits.subject import Subject
+from fairbits.subject import Subject, rows_judged_words
 from fairbits.text import number, percent, shortened, signed
 
 NAME = "proxies.json"
@@ -295,8 +295,11 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     single = [one for one in document["groups"] if is_single(one)]
     yield _groups(single)
     unknown = [f"{one['attribute']} of {number(one['unknown'])} people is unknown" for one in single if one["unknown"]]
+    errors = next((one for one in single if one.get("errors_rows") is not None), None)
+    judged = "" if errors is None else rows_judged_words(errors["errors_on"], errors["errors_rows"])
     yield Paragraph(
-        "Beside each rate its 95 % interval. The impact ratio is a group's rate over the highest rate of its attribute; "
+        f"Beside each rate its 95 % interval. {judged and f'TPR, FPR, precision and calibration: {judged}. '}"
+        "The impact ratio is a group's rate over the highest rate of its attribute; "
         f"four fifths is a rule of thumb, not a verdict.{''.join(f' The {line}.' for line in unknown)}",
         tone="small",
     )
