@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from fairbits.shape import reading
 from fairbits.store import json_of, record_from_json, record_to_json, write_json
+from fairbits.text import power
 
 FILE, _REMEDY = "certify.json", "delete it, and run fairbits certify again"
 
@@ -20,6 +21,8 @@ Kind = Literal["exact", "proved", "statistical"]
 Property = Literal["flips", "k"]
 #: The share of a population that may be open in what is called certain.
 MOST_OPEN = 0.999
+#: A smaller share reads better as a number of people.
+FEWEST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +180,8 @@ class Statement:
         """Whether it is a certainty worth the name: not withdrawn, and of more than a thousandth of the population."""
         return not self.withdrawn and self.open <= MOST_OPEN * self.people
 
-    def sentence(self) -> str:
-        """What it says, in one sentence.
+    def sentence(self, *, tagged: bool = True) -> str:
+        """What it says, in one sentence; its kind at the end, unless that stands beside it.
 
         Examples
         --------
@@ -186,26 +189,28 @@ class Statement:
         'Of 200 people, 0.5 % flip (exact).'
         """
         what = "flip" if self.property == "flips" else f"have k above {self.bound:g}"
+        kind = f" ({self.kind})" if tagged else ""
         if self.withdrawn:
             return f"Withdrawn, an error of ours: {self.withdrawn}"
         if self.kind == "statistical":
             return (
                 f"At most {percent(self.share, up=True)} {what}, at {percent(self.confidence)} confidence: "
-                f"{self.falsified:,} of {self.people:,} drawn do (statistical)."
+                f"{self.falsified:,} of {self.people:,} drawn do{kind}."
             )
         uncountable = self.whom is not None and self.whom.kind == "domain" and self.whom.count is None
         whole = "Of everybody, by volume," if uncountable else f"Of {count(self.people)} people,"
         if self.open == 0:
             if self.falsified == 0:
-                return f"{'Nobody' if uncountable else f'{whole} nobody'} {_single(what)} ({self.kind})."
-            return f"{whole} {percent(self.falsified / self.people)} {what} ({self.kind})."
+                return f"{'Nobody' if uncountable else f'{whole} nobody'} {_single(what)}{kind}."
+            return f"{whole} {percent(self.falsified / self.people)} {what}{kind}."
         if self.open > MOST_OPEN * self.people:
             known = f", {count(self.falsified)} certainly {what}" if self.falsified and not uncountable else ""
             return f"{whole} next to nothing is certain: {percent(self.open / self.people, up=True)} is open{known}."
+        broken = self.falsified / self.people
+        do = count(self.falsified) if 0 < broken < FEWEST and not uncountable else percent(broken, down=True)
         return (
             f"{whole} {percent(self.certified / self.people, down=True)} certainly do not "
-            f"{what}, {percent(self.falsified / self.people, down=True)} certainly do ({self.kind}); "
-            f"{percent(self.open / self.people, up=True)} is open."
+            f"{what}, {do} certainly do{kind}; {percent(self.open / self.people, up=True)} is open."
         )
 
 
@@ -219,12 +224,9 @@ def count(people: int) -> str:
     Examples
     --------
     >>> count(1234), count(12_345_678_901)
-    ('1,234', '1.23·10^10')
+    ('1,234', '1.2 × 10¹⁰')
     """
-    if people < 10**9:
-        return f"{people:,}"
-    exponent = len(str(people)) - 1
-    return f"{people / 10**exponent:.2f}·10^{exponent}"
+    return f"{people:,}" if people < 10**9 else power(people)
 
 
 def percent(share: float, *, up: bool = False, down: bool = False) -> str:

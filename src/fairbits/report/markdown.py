@@ -107,7 +107,7 @@ def _block(block: b.Block, most: int) -> Iterable[str]:  # noqa: PLR0911 - one f
         case b.TableBlock():
             kept = [i for i, column in enumerate(block.columns) if not _drawn(block, i)]
             heads = [_inline(block.columns[i].head) for i in kept]
-            rows = [[_inline(row[i], 220).strip() for i in kept] for row in block.cells()]
+            rows = [[_inline(row[i], 600 if block.stacked else 220).strip() for i in kept] for row in block.cells()]
             rows = [[f"{row[0]} *", *row[1:]] if i in block.marked else row for i, row in enumerate(rows)]
             caption = [f"{_inline(block.caption, 400)}:", ""] if block.caption else []
             left = ["", f"{len(rows) - most} more rows are on the page."] if len(rows) > most + 1 else []

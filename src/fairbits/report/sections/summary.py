@@ -363,7 +363,7 @@ def statements_table(statements: Iterable[Statement]) -> Block:
     for one in statements:
         kind = "withdrawn" if one.withdrawn else one.kind if one.is_certain() else "open"
         whose = one.population if one.model == "model" else f"{one.population} ({one.model} model)"
-        rows.append((whose, Tag(kind), (one.sentence(), Small(one.reason))))
+        rows.append((whose, Tag(kind), (one.sentence(tagged=False), Small(one.reason))))
     return TableBlock([label("about"), label("kind"), label("statement")], rows, stacked=True)
 
 
