@@ -101,6 +101,16 @@ def between(head: str, show: Callable[[float | None], str]) -> TableColumn:
     return TableColumn(head, said, right=True)
 
 
+def rate(head: str) -> TableColumn:
+    """A column of shares, each a pair of its value and the ends of its interval."""
+
+    def said(value: tuple[float, tuple[float, float]]) -> Text:
+        of, (low, high) = value
+        return percent(of), Small(f"{percent(low).removesuffix(' %')} to {percent(high)}")
+
+    return TableColumn(head, said, right=True)
+
+
 def shown(head: str) -> TableColumn:
     """A column of figures that are text already, such as "k ≤ 4"."""
     return TableColumn(head, lambda value: "–" if value is None else value, right=True)

@@ -222,7 +222,7 @@ def guessed(entry: Mapping[str, Any]) -> str:
     # Where one group is much larger, its name is always the best guess; pairs of people still show the odds.
     return (
         f"{words}; of two people, one {pair['lower']} and one {pair['higher']}, the score tells which is which in "
-        f"{percent(pair['right'])} of cases (a coin: 50 %)"
+        f"{percent(pair['right'])} of the time (a coin: 50 %)"
     )
 
 

@@ -150,7 +150,9 @@ def _name_points(ax: Frame, points: Sequence[tuple[float, float, str]]) -> None:
     for (x, y, name), (across, up) in zip(points, dots, strict=True):
         words = shortened(name, 40)
         wide = 0.6 * SMALL * len(words)
-        for aside, above in ((9, -4), (-9 - wide, -4), (-wide / 2, 9), (-wide / 2, -18)):
+        sides = ((9, -4), (-9 - wide, -4), (-wide / 2, 9), (-wide / 2, -18))
+        corners = ((10, 8), (10, -18), (-10 - wide, 8), (-10 - wide, -18))
+        for aside, above in (*sides, *corners, (14, 22), (14, -32)):
             box = (across + aside, up + above, across + aside + wide, up + above + SMALL)
             free = all(box[2] < a or box[0] > c or box[3] < b or box[1] > d for a, b, c, d in taken)
             if free and ax.bbox.x0 <= box[0] and box[2] <= ax.bbox.x1:

@@ -407,7 +407,7 @@ def mean_reported(found: DebugResult) -> float:
 
 def _held_columns(found: DebugResult, k: str) -> list[TableColumn | None]:
     now = "" if found.accuracy is None else f" (now {percent(found.accuracy)})"
-    accuracy = None if found.regression else share(f"accuracy, all rows{now}")
+    accuracy = None if found.regression else share(f"accuracy on rows it may have been trained on{now}")
     return [figure(f"mean {k} (now {number(mean_reported(found), 2)})", 2), accuracy]
 
 

@@ -33,6 +33,8 @@ from fairbits.text import number, percent, signed
 
 #: Repairs and groups of people in tables; repairs.parquet and repair.json have all of them. Neurons of one repair.
 MAX_REPAIRS, MAX_GROUPS, MAX_NEURONS = 40, 12, 4
+#: Repairs that everybody sees; the others are folded.
+MAX_FIRST = 8
 _FIGURES = (
     ("id_rate_rows", "rows whose decision flips", "share"),
     ("accuracy", "{quality} on rows", "share"),
@@ -65,9 +67,13 @@ def repair_blocks(result: RepairResult) -> Iterator[Block]:
     if result.files:
         files = listed(Code(file.name) for file in result.files)
         yield Paragraph(("Written, loaded again and compared: ", *files, "."), tone="small")
-    if result.repairs:
-        yield table(result)
     evidence = result.evidence
+    if result.repairs:
+        first, others = _apart(result)
+        judged = f"{number(evidence.held_out_rows)} rows and {number(evidence.held_out_cases)} cases"
+        yield _table(result, first, f"Judged on {judged} that no repair has seen; change in points")
+        if others:
+            yield Fold(f"{len(others)} more repairs", [_table(result, others)])
     seen = "" if evidence.rows_unseen_by_model else ", though the model may have been trained on them"
     yield Paragraph(
         f"Made from one part of the evidence, chosen on another and judged on a third: {number(evidence.held_out_cases)} "
@@ -77,8 +83,8 @@ def repair_blocks(result: RepairResult) -> Iterator[Block]:
     )
     yield Drawing(
         "pareto",
-        "All repairs where held-out evidence puts them; the diamond is the model as it is. Blue: no other is better in "
-        "everything on the evidence that they were chosen on.",
+        "All repairs where held-out evidence puts them; the diamond is the model as it is, the large dot the repair to "
+        "take. Blue: no other is better in everything on the evidence that they were chosen on; grey: one is.",
         "wide sideways",
     )
     if result.chosen is not None:
@@ -121,11 +127,26 @@ def words_of(one: RepairCandidate) -> str:
 
 def shown_repairs(result: RepairResult) -> list[RepairCandidate]:
     """Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k."""
-    ranked = sorted(result.repairs, key=lambda one: (one is not result.chosen, one.dominated, one.held_out.k_mean))
+    ranked, found = [], set()
+    for one in sorted(result.repairs, key=lambda one: (one is not result.chosen, one.dominated, one.held_out.k_mean)):
+        # Two ways may lead to the same model.
+        same = (words_of(one), one.held_out.accuracy, one.held_out.k_mean, one.held_out.id_rate_rows)
+        if same not in found:
+            found.add(same)
+            ranked.append(one)
     return sorted(ranked[:MAX_REPAIRS], key=lambda one: one.held_out.k_mean)
 
 
-def table(result: RepairResult) -> Block:
+def _apart(result: RepairResult) -> tuple[list[RepairCandidate], list[RepairCandidate]]:
+    """The repairs to look at first and the others: the one to take, the paper's own (one neuron held), the lowest k."""
+    repairs = shown_repairs(result)
+    own = next((one for one in repairs if len(one.neurons) == 1 and not one.shrink and not one.retrained), None)
+    ranked = sorted(repairs, key=lambda one: (one is not result.chosen, one is not own))
+    first = {id(one) for one in ranked[: MAX_FIRST if len(repairs) > MAX_FIRST + 2 else None]}
+    return [one for one in repairs if id(one) in first], [one for one in repairs if id(one) not in first]
+
+
+def _table(result: RepairResult, repairs: Sequence[RepairCandidate], caption: str = "") -> Block:
     k, compared = symbol_of(result.measure), bool(result.options.get("also"))
     columns: tuple[TableColumn | None, ...] = (
         *(label("repair"), share(result.quality), shown("change, 95 %")),
@@ -133,20 +154,20 @@ def table(result: RepairResult) -> Block:
         *(figure(head, 2) if compared else None for head in ("impact ratio", "indirect bits")),
         label("what was done"),
     )
-    repairs = shown_repairs(result)
     rows = [("as it is", *_row(result.before_held_out, "", "", result), "")]
     for one in repairs:
         done: tuple[Inline, ...] = (
             words_of(one),
             *(() if one.within_budget else (" ", Tag("may cost more than allowed"))),
             *((" ", Tag("for comparison only")) if one.yardstick else ()),
-            *((Small(f"raises {one.worse}"),) if one.worse else ()),
+            *((Small(f"where it was chosen, it raises {one.worse}"),) if one.worse else ()),
         )
         proved = "" if one.proof is None else f"k ≤ {one.proof.bound}"
         rows.append((one.name, *_row(one.held_out, points(one), proved, result), done))
     return table_of(
         columns,
         rows,
+        caption,
         marked=frozenset(i + 1 for i, one in enumerate(repairs) if one is result.chosen),
     )
 

@@ -24,13 +24,11 @@ from fairbits.blocks import (
     Paragraph,
     Small,
     TableBlock,
-    TableColumn,
     Tag,
     Text,
-    between,
     label,
     paragraphs,
-    share,
+    rate,
     shown,
     table_of,
 )
@@ -107,12 +105,10 @@ def flip_blocks(measured: Measured) -> Iterator[Block]:
     if rows:
         differ = bool(measured.figures.get("plausible") or any(row[1] != row[3] for row in rows))
         among = "among all twins, and among plausible ones" if differ else "no rule says which twins are plausible"
-        caption = ("Who would get a different decision: the share ", Tag(measured.kind), ", its interval ")
-        columns = [label("if this differed"), share("different decision"), between("95 % interval", percent)]
-        plausible: list[TableColumn | None] = (
-            [share("plausible twins"), between("95 % interval", percent)] if differ else [None, None]
-        )
-        yield table_of([*columns, *plausible], rows, (*caption, Tag("statistical"), f"; {among}"))
+        caption = ("Who would get a different decision: the share ", Tag(measured.kind), ", its 95 % interval ")
+        columns = [label("if this differed"), rate("different decision"), rate("plausible twins") if differ else None]
+        cells = [(name, (among_all, ends), (likely, own)) for name, among_all, ends, likely, own in rows]
+        yield table_of(columns, cells, (*caption, Tag("statistical"), f"; {among}"))
 
 
 def flip_rows(measured: Measured) -> list[tuple[Any, ...]]:
