@@ -32,6 +32,7 @@ def test_the_terminal(run: Run) -> None:
     look = ask(run.folder, "--threads", 1)
     assert look.startswith("wired: where the bits come from\n")
     assert len(look.splitlines()) <= 25
+    assert "The suspect is layer 1: holding its neuron 1 takes 100 % of the bits away" in look
     assert look.splitlines()[-1].startswith("next  fairbits repair")
     shown = ask(run.folder, "--threads", 1, "--all")
     for words in ("Which attribute", "Data or training", "Inside the network", "Neurons of layer 1 with the largest"):

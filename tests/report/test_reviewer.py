@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
-from fairbits.blocks import Page, PagePart, TableBlock, label, share
+from fairbits.blocks import Page, PagePart, Paragraph, Strong, TableBlock, label, share
 from fairbits.cli.app import app
 from fairbits.cli.terminal import show
 from fairbits.errors import OptionError
@@ -343,6 +343,8 @@ def test_the_page_prints(browser: Any, page_file: Path) -> None:
     assert page.evaluate("getComputedStyle(document.querySelector('.signing')).breakInside") == "avoid"
     # browsers leave backgrounds out on paper; bars and keys are made of them
     assert page.evaluate("getComputedStyle(document.querySelector('.zero')).printColorAdjust") == "exact"
+    wide = "[...document.querySelectorAll('table')].map(one => one.getBoundingClientRect().right)"
+    assert max(page.evaluate(wide)) <= 720
     content = page.pdf(format="A4")
     assert content.startswith(b"%PDF")
     assert complaints == []
@@ -357,6 +359,19 @@ def test_what_is_wider_than_a_phone_has_a_cue(browser: Any, page_file: Path) -> 
     found = [entry for entry in page.evaluate(script) if "hidden" not in entry]
     assert found
     assert all(entry == "auto linear-gradient" for entry in found), found
+
+
+def test_a_phone_shows_who_flips_among_plausible_twins(browser: Any, page_file: Path) -> None:
+    page, _ = opened(browser, page_file.as_uri(), viewport={"width": 390, "height": 800})
+    table = page.locator("#summary .table").first
+    assert "different decision" in table.inner_text()
+    assert table.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_bold_words_stay_bold_beside_a_space() -> None:
+    said = [Paragraph((Strong("Jennifer "), "asks for a loan."))]
+    made = render_markdown_page(Page("loans", "audit", "loans", "A sentence.", (), [PagePart("part", "Part", said)]))
+    assert "**Jennifer** asks for a loan." in made
 
 
 def test_long_tables_leave_markdown_short() -> None:

@@ -67,7 +67,9 @@ def _inline(found: b.Text, most: int = 1000) -> str:  # noqa: PLR0911 - one for 
         case str():
             return found if _FIGURE.match(found) else value_text(found, most)
         case b.Strong():
-            return f"**{_inline(found.text, most)}**"
+            bare = found.text.strip()  # a space before the closing stars leaves them stars
+            before, _, after = found.text.partition(bare)
+            return f"{before}**{_inline(bare, most)}**{after}" if bare else found.text
         case b.Code():
             return f"`{shortened(found.text, most).replace('`', '')}`"
         case b.Small():

@@ -123,7 +123,7 @@ const point = (twin) => {
 for (const id of ["map", "stairs"]) for (const event of ["mouseover", "click"]) $(id).addEventListener(event, (happened) => point(happened.target.closest("[data-twin]")?.dataset.twin));
 
 const fillNeurons = (setting) => {
-  $("neurons-lead").textContent = setting.no_layers || "Each circle is a neuron, the darker the more its output differs between the twins of this person. A dashed one puts out the same for every row of the table. Choose one to hold it at a value, whatever the person.";
+  $("neurons-lead").textContent = setting.no_layers || "Each circle is a neuron, the stronger its colour, the more its output differs between the twins of this person. A dashed one puts out the same for every row of the table. Choose one to hold it at a value, whatever the person.";
   if (!setting.layers.length) return;
   $("switchboard").hidden = false;
   $("layers").append(...setting.layers.map((layer) => {

@@ -39,7 +39,7 @@ from fairbits.report.sections.paperwork import file_blocks, regulations_fold, re
 from fairbits.report.sections.people import case_card, who_blocks
 from fairbits.report.sections.treatment import near_table
 from fairbits.store import Run
-from fairbits.text import number, percent, signed
+from fairbits.text import joined, number, percent, signed
 
 #: Sets of attributes, trees, splits and neurons in tables; the run's files have all of them.
 MAX_SETS, MAX_TREES, MAX_SPLITS, MAX_NEURONS = 12, 10, 10, 12
@@ -201,6 +201,8 @@ def debug_blocks(found: DebugResult) -> Iterator[Block]:
         f"mean k {number(found.k_mean, 2)}{flips}.",
         tone="lead",
     )
+    if found.units != "trees" and _suspect(found):  # the answer first: a terminal has no room for all that follows
+        yield Paragraph(_suspect(found))
     if found.who is not None:
         yield Heading("Who, in words", "statistical")
         yield from who_blocks(found.who)
@@ -298,8 +300,7 @@ def split_name(one: NeuronEffect) -> str:
 def _network(found: DebugResult) -> Iterator[Block]:
     k, neurons = symbol_of(found.measure), suspects_of(found)
     allowed = "" if found.regression else " within the loss of accuracy allowed"
-    said = _vote(found.vote) if found.rule == "code" else _explained(found)
-    yield Paragraph(f"{_RULES[found.rule]} {said}", tone="lead")
+    yield Paragraph(f"{_RULES[found.rule]} {_suspect(found)}", tone="lead")
     yield _layers(found)
     yield Drawing(
         "network",
@@ -337,16 +338,18 @@ def _vote(vote: Vote | None) -> str:
     )
 
 
-def _explained(found: DebugResult) -> str:
-    """What holding neurons of the suspect takes away, in a sentence."""
+def _suspect(found: DebugResult) -> str:
+    """The suspect in a sentence: its votes, or what holding neurons of it takes away."""
+    if found.rule == "code":
+        return _vote(found.vote)
     one = next((one for one in found.layers if one.layer == found.suspect), None)
     if one is None or one.explained is None:
         return ""
-    what = ", ".join(f"neuron {do.neuron}" for do in one.held)
-    share = one.explained
+    share, many = one.explained, "s" if len(one.held) > 1 else ""
+    what = f"neuron{many} {joined([str(do.neuron) for do in one.held])}"
     return (
-        f"In layer {one.layer}, {what} held: {percent(share.value, 0)} of the bits go ({percent(share.low, 0)} to "
-        f"{percent(share.high, 0)})."
+        f"The suspect is layer {one.layer}: holding its {what} takes {percent(share.value, 0)} of the bits away "
+        f"({percent(share.low, 0)} to {percent(share.high, 0)})."
     )
 
 
