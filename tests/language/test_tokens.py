@@ -95,6 +95,20 @@ def test_the_scores_are_those_of_the_graph(ends: str, tmp_path: Path) -> None:
     assert ("logits" if not ends else "probabilities") in made.notes[0]
 
 
+@pytest.mark.parametrize("favourable", ["yes", "no", ""])
+@pytest.mark.parametrize("last", ["yes", "no"])
+def test_score_of_says_whose_the_last_output_is(favourable: str, last: str, tmp_path: Path) -> None:
+    write_graph(tmp_path / "m.onnx")
+    more = f'score_of = "{last}"\n' + (f'favourable = "{favourable}"' if favourable else "")
+    subject = Audit.of(audit_file(tmp_path, "m.onnx", more=more, table='target = "paid"'), as_is=True).subject
+    plain = TokenClassifier(tmp_path / "m.onnx", tmp_path / "tokenizer.json")
+    for row, score in zip(subject.table.codes[:2], subject.model.scores(subject.table.codes[:2]), strict=True):
+        amount = subject.schema["amount"].labels[int(row[0])]
+        texts = [f"{name} asks for {amount}" for name in (WOMEN, MEN)[int(row[1])]]
+        assert score == pytest.approx(plain.predict_proba(texts)[:, int((favourable or "yes") == last)].mean(), abs=1e-6)
+    assert any(f"outputs are read as {'no, yes' if last == 'yes' else 'yes, no'}" in one for one in subject.notes)
+
+
 @pytest.mark.parametrize("padding", [{}, {"pad_id": 0}])
 def test_no_score_depends_on_who_else_is_asked_about(padding: dict[str, int], tmp_path: Path) -> None:
     """A graph without a mask counts whatever is filled in: so nothing is."""

@@ -189,6 +189,8 @@ def test_what_changed_is_marked() -> None:
         ({"template": "{who!r}"}, "with a format"),
         ({"template": "{who.object}"}, "have no 'who.object'"),
         ({"template": "Somebody wants {amount}."}, r"'names' has no slot \{who\}, so its cues would never be said"),
+        ({"template": ""}, r"'names' has no slot \{who\}, so its cues would never be said"),
+        ({"families": {"names": {"amount": "first-names-sex"}}}, "'amount' is a slot of 'names' and a column"),
         ({"template": None}, "a template, or the name of a column"),
         ({"families": {}}, "the text names no cues"),
         ({"families": {"names": {"who": {"sex": {"woman": [], "man": ["Bob"]}}}}}, "no words for 'woman'"),
@@ -198,7 +200,7 @@ def test_what_changed_is_marked() -> None:
         ({"families": {"names": {"who": "none.csv"}}}, "does not exist"),
         ({"realisations": 0}, "realisations is 0"),
         ({"decider": lambda texts: texts[:1]}, "failed|answered"),
-        ({"decider": 3}, "decides about no texts"),
+        ({"decider": 3}, "decides about no texts: it is no function of them and has no predict_proba"),
     ],
 )
 def test_what_is_wrong_is_said(more: dict[str, Any], words: str) -> None:

@@ -66,7 +66,10 @@ class FunctionDecider:
         asked = attribute(original, "predict_proba")
         self._ask = asked if callable(asked) else original
         if not callable(self._ask):
-            raise ModelError(f"a {type(original).__name__!r} decides about no texts: it is no function of them.")
+            raise ModelError(
+                f"a {type(original).__name__!r} decides about no texts: it is no function of them and has no "
+                f"predict_proba; give a function that makes a score of each text."
+            )
         #: Its outputs by name, where it names them.
         self.classes = classes_of(original) if callable(asked) else None
         known = self.classes or ()

@@ -264,7 +264,7 @@ class Wording:
             known = [name for name in self.words[0][0] if name[:1].islower()]
             raise SchemaError(f"the cues of {self.family!r} have no {unknown!r}; {choose_from(unknown, known)}")
         said = {f"{field[:1].lower()}{field[1:]}".partition(".")[0] for field in needed}
-        silent = next((slot for slot in self.slots if self.template and slot not in {*needed, *said}), None)
+        silent = next((slot for slot in self.slots if self.column is None and slot not in {*needed, *said}), None)
         if silent is not None:
             raise SchemaError(
                 f"the template of {self.family!r} has no slot {{{silent}}}, so its cues would never be said; write it "

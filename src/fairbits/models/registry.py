@@ -194,7 +194,8 @@ def read_decider(source: str | Path, options: ModelOptions) -> Any:
     if ending not in (*PICKLES, ".skops"):
         raise ModelError(
             f"the decider {str(file)!r} is a {ending or 'nameless'} file; texts take a .skops file, a pickle, "
-            f"module:function, or an address that ends in /v1."
+            f"module:function, an address that ends in /v1, or an .onnx or .pt2 file with its tokenizer or encoder "
+            f"under [model]."
         )
     return read_object(file, trust_pickle=options.trust_pickle)
 

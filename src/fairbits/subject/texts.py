@@ -79,10 +79,20 @@ def subject_of_texts(
     if tokenizer is not None and encoder is not None:
         raise SchemaError("[model] has an encoder and a tokenizer; leave out one of both.")
     asked = decider
+    stated = options.score_of
     if tokenizer is not None:
+        if len(known) == 2 and stated in known:
+            favourable, known = favourable or known[-1], tuple(sorted(known, key=lambda one: one == stated))
         asked = TokenClassifier(decider, tokenizer, classes=known or None, options=options)
     made = _decider(asked, chat or {}, favourable, options, answers, encoder)
-    classes = getattr(made, "classes", None) or known or CLASSES
+    named = getattr(made, "classes", None)
+    if named and stated is not None:
+        if len(named) > 2 or stated != named[-1]:
+            raise SchemaError(
+                f"score_of is {stated!r}, but the model's outputs are those of {', '.join(named)}; leave score_of out."
+            )
+        options = replace(options, score_of=None)  # settled: the order of the outputs says it
+    classes = named or known or CLASSES
     if favourable is not None and favourable not in classes:
         raise SchemaError(f"favourable is {favourable!r}; {choose_from(favourable, classes)}")
     decided = {"classes": classes, "favourable": favourable or classes[-1], "threshold": threshold, "target": target}
@@ -186,6 +196,9 @@ def _of_template(
         data = data.append_column(slot, [[choices[0]] * data.num_rows])
     for name, (template, cues) in families.items():
         told = {one for family in cues.values() for one in family.attributes}
+        both = next((slot for slot in cues if slot in data.column_names and slot not in told), None)
+        if both is not None:
+            raise SchemaError(f"{both!r} is a slot of {name!r} and a column of the table; choose another name.")
         columns = [column for column in data.column_names if column not in {*told, *cues}]
         read = read_template(text["template"] if template is None else template, columns, list(cues))
         wordings[name] = Wording(name, cues, read, realisations=count)
