@@ -12,6 +12,7 @@ from .base import HasTwinScores as HasTwinScores
 from .base import Model as Model
 from .base import Wrapper as Wrapper
 from .base import checked_rows as checked_rows
+from .base import innermost as innermost
 from .base import kind_of as kind_of
 from .base import needed as needed
 from .base import require as require

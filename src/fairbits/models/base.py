@@ -213,11 +213,14 @@ class Wrapper:
     original: Any
 
 
+def innermost(model: Any) -> Any:
+    """A model without the wrappers around it."""
+    return innermost(model.original) if isinstance(model, Wrapper) else model
+
+
 def kind_of(model: object) -> str:
     """What a model is called in a sentence: the name of its type, or of the type inside its wrappers."""
-    while isinstance(model, Wrapper):
-        model = model.original
-    return type(model).__name__
+    return type(innermost(model)).__name__
 
 
 _INSTEAD: dict[type[Any], tuple[str, str]] = {

@@ -26,7 +26,7 @@ from fairbits.models.options import BATCH
 
 Ask = Callable[[Codes], Any]
 #: Where in its source, and when, a compiled library raised an error.
-_PLACE = re.compile(r"^\[[\d:]+\] \S+:\d+: ")
+_PLACE = re.compile(r"^(\[[\d:]+\] \S+:\d+: |\[ONNXRuntimeError\] : \d+ : \w+ : (.*\.(cc|h):\d+ .*\) )?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,8 @@ class BlackBox:
         own: bool = False,
         outputs: int | None = None,
     ):
-        self._ask = ask
-        self.inputs = inputs
-        self.name = name
-        self._batch = batch
-        self.own = own
-        self.outputs = outputs
+        self._ask, self._batch = ask, batch
+        self.inputs, self.outputs, self.name, self.own = inputs, outputs, name, own
         self._read(reading or Reading())
 
     def read_as(self, reading: Reading) -> BlackBox:
@@ -133,8 +129,7 @@ class BlackBox:
                     f"{self.name} answers {self.outputs} columns, but the target has {len(columns)} classes; "
                     f"it must give one column for each."
                 )
-            chosen = table[:, columns]
-            rule = self.reading.rule
+            chosen, rule = table[:, columns], self.reading.rule
             pieces.append(chosen.astype(np.float32) if rule is None else rule.rounded_table(chosen))
         return np.concatenate(pieces)
 
@@ -241,9 +236,7 @@ class Repeated(Wrapper):
     def __init__(self, original: Model, repeats: int):
         if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
             raise OptionError(f"repeats is {repeats!r}; it is the number of answers per twin, 1 or more.")
-        self.original = original
-        self.inputs = original.inputs
-        self.repeats = repeats
+        self.original, self.inputs, self.repeats = original, original.inputs, repeats
         if isinstance(original, HasClassScores):
             self.class_scores = self._class_scores
         for name in ("gradients", "activations", "layer_gradients"):
@@ -296,11 +289,9 @@ def numbers_in(answer: Any, rows: int, name: str) -> npt.NDArray[np.float64]:
     except (TypeError, ValueError):
         some = answer.ravel()[:1].tolist() if isinstance(answer, np.ndarray) else [answer]
         raise ModelError(f"{name} answered {str(some[0])[:60]!r} where a number was expected.") from None
-    if table.shape == (rows, 1):
-        return table[:, 0]
-    if table.shape != (rows,) and not (table.ndim == 2 and len(table) == rows):
+    if table.shape[:1] != (rows,) or table.ndim > 2:
         raise ModelError(f"{name} was asked about {rows:,} rows and answered with an array of shape {table.shape}.")
-    return table
+    return table[:, 0] if table.shape == (rows, 1) else table
 
 
 @contextmanager
@@ -316,10 +307,9 @@ def foreign(what: str, kind: type[FairbitsError] = ModelError) -> Iterator[None]
 
 def reason(error: BaseException) -> str:
     """The line of another library's message that says what is wrong, shortened to a sentence."""
-    lines = str(error).strip().splitlines()
-    if lines and "TorchScript interpreter" in lines[0]:  # its own traceback comes first
-        lines = lines[-1:]
-    said = _PLACE.sub("", lines[0]) if lines else ""
+    lines = str(error).strip().splitlines() or [""]
+    first = lines[-1] if "TorchScript interpreter" in lines[0] else lines[0]  # whose own traceback comes first
+    said = _PLACE.sub("", first)
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return (text if len(text) <= 240 else text[:237] + "…").rstrip(".") + "."
 

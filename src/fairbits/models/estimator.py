@@ -13,22 +13,22 @@ import warnings
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
+from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.base import Model, kind_of
 from fairbits.models.black_box import attribute, foreign, reason
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.predictors import named_frame, trained_on_categories
+from fairbits.models.predictors import classes_of, named_frame, trained_on_categories
 from fairbits.models.registry import PICKLES, is_url, read_object, settled_original, write_object
-from fairbits.models.sklearn import last_step, taken_apart, winner
+from fairbits.models.sklearn import is_pipeline, last_step, taken_apart, winner
 from fairbits.models.trees.adapter import is_booster
-from fairbits.models.trees.ensemble import TreeModel
+from fairbits.models.trees.ensemble import Floats, TreeModel
 
 #: Files of estimators that can be read as objects.
 _ENDINGS = {".skops", *PICKLES}
@@ -81,10 +81,10 @@ def feed_of(
 ) -> Feed:
     """How people become rows of a fitted estimator: whichever way gives back the model's scores."""
     names = attribute(estimator, "feature_names_in_")
-    columns = None if names is None else tuple(str(name) for name in names)
+    columns = None if names is None else tuple(map(str, names))
     framed: Callable[[Any], Any] = np.asarray if columns is None else named_frame(columns)
     by_category = trained_on_categories(estimator)  # codes tell a fitted model its categories, but nothing to a new one
-    bare = attribute(estimator, "steps") is None and attribute(estimator, "_preprocessor") is None
+    bare = not is_pipeline(estimator) and attribute(estimator, "_preprocessor") is None
     native = isinstance(model, Network | TreeModel) and bare and not by_category
     ways: list[Feed] = [lambda codes: framed(encoding.encode(codes))] if native else []
     chosen = columns or options.columns or table_columns(schema)
@@ -119,12 +119,11 @@ def feed_of(
 
 def save_estimator(estimator: Any, path: str | Path) -> None:
     """Write a fitted estimator in the format that the ending names."""
-    file = Path(path)
-    ending = file.suffix.lower()
+    file, ending = Path(path), Path(path).suffix.lower()
     with foreign(f"a {type(estimator).__name__} cannot be written as {ending}"):
         if ending in _ENDINGS:
             write_object(estimator, file)
-        elif ending in {".txt", ".json", ".ubj", ".cbm"} and not hasattr(estimator, "steps"):
+        elif ending in {".txt", ".json", ".ubj", ".cbm"} and not is_pipeline(estimator):
             getattr(estimator, "booster_", estimator).save_model(str(file))
         else:
             raise ModelError(f"a {type(estimator).__name__} has no {ending} format.")
@@ -150,14 +149,13 @@ def classes_in_order(
     """What a fitted classifier calls the schema's classes, in their order."""
     if schema.regression:
         return None
-    own = attribute(estimator, "classes_")
-    if own is None or len(own) != len(schema.classes):
+    names = classes_of(estimator) or ()
+    if len(names) != len(schema.classes):
         raise CapabilityError(
             f"{kind_of(model)!r} does not say which {len(schema.classes)} classes it knows, so it cannot be fitted "
             f"again."
         )
-    classes = np.asarray(own)
-    names = [text_of(one) for one in classes.tolist()]
+    classes = np.asarray(estimator.classes_)
     if set(names) == set(schema.classes):
         return classes[[names.index(name) for name in schema.classes]]
     if len(classes) != 2:
@@ -190,8 +188,8 @@ def fit_again(estimator: Any, rows: Any, targets: Any, weights: Mapping[str, Any
     """Fit a copy, in place and on one core."""
     from threadpoolctl import threadpool_limits
 
-    said = foreign(f"{type(estimator).__name__} could not be fitted again", CapabilityError)
-    with said, threadpool_limits(1), warnings.catch_warnings():
+    trouble = f"{type(estimator).__name__} could not be fitted again"
+    with foreign(trouble, CapabilityError), threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whether it converged shows in its figures
         estimator.fit(rows, targets, **(weights or {}))
 
@@ -199,55 +197,43 @@ def fit_again(estimator: Any, rows: Any, targets: Any, weights: Mapping[str, Any
 def _unfitted(estimator: Any) -> Any:
     from sklearn.base import clone
 
-    steps = attribute(estimator, "steps")
-    if isinstance(steps, list):  # a step may be what scikit-learn cannot clone
-        fresh = [(name, _unfitted(step)) for name, step in steps]
+    if is_pipeline(estimator):  # a step may be what scikit-learn cannot clone
+        fresh = [(name, _unfitted(step)) for name, step in estimator.steps]
         return type(estimator)(**{**estimator.get_params(deep=False), "steps": fresh})
     if isinstance(estimator, str) or estimator is None:  # a step that does nothing
         return estimator
     library = type(estimator).__module__.partition(".")[0]
     if library == "catboost":
         return _fresh_catboost(estimator)
-    made = clone(estimator)
+    settings = _lightgbm_settings(estimator) if library == "lightgbm" else {}
     if library == "xgboost" and attribute(estimator, "early_stopping_rounds") is not None:
         kept = attribute(estimator, "best_iteration")
-        made.set_params(early_stopping_rounds=None, **({} if kept is None else {"n_estimators": int(kept) + 1}))
-    elif library == "lightgbm":
-        made.set_params(**_lightgbm_settings(estimator))
-    return made
+        settings = {"early_stopping_rounds": None, **({} if kept is None else {"n_estimators": int(kept) + 1})}
+    return clone(estimator).set_params(**settings) if settings else clone(estimator)
 
 
 def _lightgbm_settings(estimator: Any) -> dict[str, Any]:
     """What a copy must be told: when to stop, and which numbers are categories, where ``fit`` alone was told."""
-    given = estimator.get_params()
-    found: dict[str, Any] = {name: 0 for name in _LIGHTGBM_STOPS if given.get(name)}
-    kept = attribute(estimator, "best_iteration_")
-    if kept:
-        found["n_estimators"] = int(kept)
-    booster = attribute(estimator, "booster_")
+    found: dict[str, Any] = {name: 0 for name in _LIGHTGBM_STOPS if estimator.get_params().get(name)}
+    kept, booster = attribute(estimator, "best_iteration_"), attribute(estimator, "booster_")
+    found |= {"n_estimators": int(kept)} if kept else {}
     if booster is not None and not attribute(booster, "pandas_categorical"):
         about = booster.dump_model(num_iteration=1)["feature_infos"]
         places = [i for i, name in enumerate(booster.feature_name()) if about.get(name, {}).get("values")]
-        if places:
-            found["categorical_feature"] = places
+        found |= {"categorical_feature": places} if places else {}
     return found
 
 
 def _fresh_catboost(estimator: Any) -> Any:
     """A CatBoost model names only parameters that were given, and its lists are copies, which ``clone`` refuses."""
     known = {name: value for name, value in estimator.get_params().items() if name not in _CATBOOST_STOPS}
-    usual = {"thread_count": 1} if _SEEDS & set(known) else {"thread_count": 1, "random_seed": 0}
-    given = {**usual, **copy.deepcopy(known)}
+    given = {"thread_count": 1, **({} if _SEEDS & set(known) else {"random_seed": 0}), **copy.deepcopy(known)}
     kept = attribute(estimator, "tree_count_")
     if kept:
         given[next((name for name in _CATBOOST_TREES if name in given), _CATBOOST_TREES[0])] = int(kept)
-    places = estimator.get_cat_feature_indices()  # also those that were named to ``fit`` alone
-    if len(places):
-        given["cat_features"] = [int(place) for place in places]
-    return type(estimator)(**given)
+    places = [int(place) for place in estimator.get_cat_feature_indices()]  # also those named to ``fit`` alone
+    return type(estimator)(**{**given, **({"cat_features": places} if places else {})})
 
-
-Doubles = npt.NDArray[np.float64]
 
 #: Libraries whose estimators can be cloned: they tell their settings and take them back.
 _LIBRARIES = {"sklearn", "lightgbm", "xgboost", "catboost"}
@@ -261,7 +247,7 @@ def refitted(
     encoding: Encoding,
     schema: Schema,
     people: Codes,
-    targets: Doubles,
+    targets: Floats,
     rng: np.random.Generator,
     *,
     options: ModelOptions | None = None,
@@ -272,7 +258,7 @@ def refitted(
     whole = opened_estimator(original, options)
     steps, final = taken_apart(whole)
     known = type(final).__module__.partition(".")[0] in _LIBRARIES
-    if not known or not callable(attribute(final, "fit")) or not callable(attribute(final, "get_params")):
+    if not known or not all(callable(attribute(final, name)) for name in ("fit", "get_params")):
         raise CapabilityError(
             f"{type(final).__name__!r} cannot be cloned and fitted again here (scikit-learn estimators can); the guard "
             f"itself works for it, and its own training without the protected columns is the place for a model of one "
@@ -281,16 +267,16 @@ def refitted(
     some = people[:_TRIED]
     feed = feed_of(whole, model, encoding, schema, options, some)
     classes = classes_in_order(whole, feed, model, encoding, schema, some)
-    data = _training_data(final, classes, people, targets, rng)
+    taught, labels, weights = _training_data(final, classes, people, targets, rng)
     seed = int(rng.integers(2**31))
     with foreign(f"{type(final).__name__} could not be fitted again"):
         if is_booster(final):
-            held = data.people.copy()
+            held = taught.copy()
             held[:, schema.protected_columns] = [schema.attributes[i].first for i in schema.protected_columns]
-            made = _trees(whole, steps, final, feed(held), data, seed)
+            made = _trees(whole, steps, final, feed(held), labels, weights, seed)
             how = "that saw one value of the protected columns"
         else:
-            made = _pipeline(whole, feed(data.people), schema, options, data, seed)
+            made = _pipeline(whole, feed(taught), schema, options, labels, weights, seed)
             how = "without the protected columns"
     return made, f"a {type(final).__name__} of the same settings {how}, taught the average over twins"
 
@@ -305,52 +291,62 @@ def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bo
     fitted = attribute(estimator.steps[0][1], "transformers_")
     if not isinstance(fitted, list):
         return False
-    columns = list(options.columns or table_columns(schema))
-    protected = {name for i in schema.protected_columns for name in schema.attributes[i].own_columns}
-    free: set[Any] = {name for name in columns if name not in protected}
-    free |= {place for place, name in enumerate(columns) if name not in protected}
+    protected = _protected(schema)
+    columns = enumerate(options.columns or table_columns(schema))
+    free = {one for pair in columns if pair[1] not in protected for one in pair}
     passed = [taken for _, step, taken in fitted if not (isinstance(step, str) and step == "drop")]
     return bool(passed) and all(
         isinstance(taken, list) and all(type(one) in (str, int) and one in free for one in taken) for taken in passed
     )
 
 
-class _TrainingData(NamedTuple):
-    """Rows, their labels, and what they weigh (None: all the same)."""
-
-    people: Codes
-    labels: npt.NDArray[Any]
-    weights: Doubles | None
+def _protected(schema: Schema) -> set[str]:
+    """The protected columns of the table."""
+    return {name for i in schema.protected_columns for name in schema.attributes[i].own_columns}
 
 
-def _training_data(final: Any, labels: Any, people: Codes, targets: Doubles, rng: np.random.Generator) -> _TrainingData:
+#: People, their labels, and what they weigh (None: all the same).
+_TrainingData = tuple[Codes, npt.NDArray[Any], Floats | None]
+
+
+def _training_data(final: Any, labels: Any, people: Codes, targets: Floats, rng: np.random.Generator) -> _TrainingData:
     """``labels`` are the estimator's own, in the order of the schema's classes; None for a regression."""
     from sklearn.utils.validation import has_fit_parameter
 
     if labels is None:
-        return _TrainingData(people, np.asarray(targets, np.float64), None)
+        return people, np.asarray(targets, np.float64), None
     n, classes = targets.shape
     if has_fit_parameter(final, "sample_weight"):
         weights = np.asarray(targets, np.float64).T.ravel()
         some = weights > 1e-6
-        return _TrainingData(np.tile(people, (classes, 1))[some], np.repeat(labels, n)[some], weights[some])
+        return np.tile(people, (classes, 1))[some], np.repeat(labels, n)[some], weights[some]
     sums = np.cumsum(targets, axis=1)
     drawn = (rng.random((n, 1)) * sums[:, -1:] > sums).sum(axis=1)
-    return _TrainingData(people, labels[np.minimum(drawn, classes - 1)], None)
+    return people, labels[np.minimum(drawn, classes - 1)], None
 
 
-def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, data: _TrainingData, seed: int) -> Any:
+def _trees(
+    whole: Any, steps: list[Any], final: Any, rows: Any, labels: npt.NDArray[Any], weights: Floats | None, seed: int
+) -> Any:
     """Trees fitted anew, behind the same fitted encoders."""
     for step in steps:
         rows = step.transform(rows)
     fresh = fresh_estimator(final, seed)
-    fit_again(fresh, rows, data.labels, {} if data.weights is None else {"sample_weight": data.weights})
+    fit_again(fresh, rows, labels, {} if weights is None else {"sample_weight": weights})
     if not steps:
         return fresh
     return copy.deepcopy(whole).set_params(**{last_step(whole)[0].removesuffix("__"): fresh})
 
 
-def _pipeline(whole: Any, rows: Any, schema: Schema, options: ModelOptions, data: _TrainingData, seed: int) -> Any:
+def _pipeline(
+    whole: Any,
+    rows: Any,
+    schema: Schema,
+    options: ModelOptions,
+    labels: npt.NDArray[Any],
+    weights: Floats | None,
+    seed: int,
+) -> Any:
     """A clone of everything behind a step that drops the protected columns."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
@@ -358,8 +354,7 @@ def _pipeline(whole: Any, rows: Any, schema: Schema, options: ModelOptions, data
     framed = hasattr(rows, "columns")
     names = list(rows.columns) if framed else list(options.columns or table_columns(schema))
     every = names if framed else list(range(len(names)))
-    protected = {name for i in schema.protected_columns for name in schema.attributes[i].own_columns}
-    gone = {column for column, name in zip(every, names, strict=True) if name in protected}
+    gone = {column for column, name in zip(every, names, strict=True) if name in _protected(schema)}
     kept = [column for column in every if column not in gone]
     drop = ColumnTransformer([("kept", "passthrough", kept)], verbose_feature_names_out=False)
     if framed:
@@ -367,8 +362,8 @@ def _pipeline(whole: Any, rows: Any, schema: Schema, options: ModelOptions, data
     inner = fresh_estimator(whole, seed)
     _strip(inner, gone, framed=framed)
     made = Pipeline([("without_protected", drop), ("model", inner)])
-    weights = {} if data.weights is None else {f"model__{last_step(inner)[0]}sample_weight": data.weights}
-    fit_again(made, rows, data.labels, weights)
+    weighted = {} if weights is None else {f"model__{last_step(inner)[0]}sample_weight": weights}
+    fit_again(made, rows, labels, weighted)
     return made
 
 

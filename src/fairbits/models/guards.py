@@ -149,13 +149,9 @@ def options_after_trial(
         return options
     key = _key(source, about, options)
     if key not in _known:
-        memory = 2 * options.max_model_bytes
+        memory, needs = 2 * options.max_model_bytes, (*_OURS, *needs)
         outcome = sandbox.try_out(
-            job,
-            (source, about, options),
-            seconds=options.max_seconds,
-            memory=memory,
-            needs=(*_OURS, *needs),
+            job, (source, about, options), seconds=options.max_seconds, memory=memory, needs=needs
         )
         if outcome.error is not None:
             raise outcome.error
@@ -216,19 +212,14 @@ def _batch(grown: int, memory: int) -> int | None:
 
 def _key(source: Path, about: Schema | Path | None, options: ModelOptions) -> str:
     people = [getattr(about, entry.name) for entry in fields(about)] if isinstance(about, Schema) else about
-    seen: list[Any] = [people, options]
-    for file in (source, about):
-        if isinstance(file, Path):
-            state = file.stat()
-            seen += [str(file), file.resolve(), state.st_mtime_ns, state.st_size, state.st_ino]
+    files = [(file, file.resolve(), file.stat()) for file in (source, about) if isinstance(file, Path)]
+    seen = (people, options, [(*names, now.st_mtime_ns, now.st_size, now.st_ino) for *names, now in files])
     return hashlib.sha256(repr(seen).encode("utf-8", "replace")).hexdigest()
 
 
 def _sentence(source: Path, outcome: sandbox.ChildOutcome) -> str:
-    remedy = "it is damaged or made to do harm: save it again, or leave it"
-    if outcome.known.get("time"):
-        remedy = "raise --max-seconds if it is only slow"
-    elif outcome.known.get("memory"):
-        remedy = "raise --max-model-bytes if it is yours"
+    remedies = {"time": "raise --max-seconds if it is only slow", "memory": "raise --max-model-bytes if it is yours"}
+    harm = "it is damaged or made to do harm: save it again, or leave it"
+    remedy = next((remedy for limit, remedy in remedies.items() if outcome.known.get(limit)), harm)
     when = "when it is first called" if outcome.known.get("loaded") else "when it is loaded"
     return f"the model {source.name!r} {outcome.fault} {when}; {remedy}."

@@ -137,10 +137,8 @@ class Client:
     """Asks by HTTP: many requests at a time, no faster than allowed, each tried again while that may help."""
 
     def __init__(self, url: str, options: ModelOptions, headers: Mapping[str, str], *, rows: int = 1):
-        self.pace = Pace(options.concurrency, rows)
+        self.pace, self.url, self._options = Pace(options.concurrency, rows), url, options
         self._httpx = needed("httpx", "http", "asking an endpoint")
-        self.url = url
-        self._options = options
         self._next = 0.0  # when the next request may go out
         # A packed answer could unpack to anything, and one request is like another: no cookies are kept.
         headers = {"Accept-Encoding": "identity", **headers}
@@ -237,8 +235,8 @@ class Client:
             try:
                 return await self._send_once(body, limit)
             except _TryAgainError as error:
-                trouble, pause = error.trouble, error.pause
-                silences = silences + 1 if error.silent else 0
+                trouble, pause, silent = error.args
+                silences = silences + 1 if silent else 0
                 self.pace.busy()
             if silences == _SILENCES or attempt == attempts or (silences and 0 < self.pace.proven < rows):
                 break
@@ -255,9 +253,13 @@ class Client:
         self._next = mine + (1 / self._options.rate if self._options.rate else 0.0)
         await asyncio.sleep(mine - now)
         seconds, answering = self._options.timeout, False
-        given = {"content": body, "headers": {"Content-Type": "application/json"}}
         try:
-            async with asyncio.timeout(seconds), self._client.stream("POST", self.url, **given) as answer:
+            async with (
+                asyncio.timeout(seconds),
+                self._client.stream(
+                    "POST", self.url, content=body, headers={"Content-Type": "application/json"}
+                ) as answer,
+            ):
                 answering = True
                 self._check_status(answer)
                 return await self._content_of(answer, limit), time.monotonic() - mine
@@ -267,9 +269,9 @@ class Client:
                     f"had not finished its answer after {seconds:g} s; raise timeout under [model], or ask about fewer "
                     f"rows at a time (batch)."
                 ) from None
-            raise _TryAgainError(f"it did not answer within {seconds:g} s", silent=True) from None
+            raise _TryAgainError(f"it did not answer within {seconds:g} s", 0.0, True) from None
         except self._httpx.TransportError as error:
-            raise _TryAgainError(shortened(reason(error).rstrip("."), 160)) from None
+            raise _TryAgainError(shortened(reason(error).rstrip("."), 160), 0.0, False) from None
         except (_TryAgainError, ModelError):
             raise
         except Exception as error:  # noqa: BLE001 - a strange answer can break anything inside the library
@@ -288,7 +290,7 @@ class Client:
                     f"answered with status {status} and asks for a pause of {pause:,.0f} s, longer than the "
                     f"{LONGEST_PAUSE:g} s that are waited; try again later."
                 )
-            raise _TryAgainError(f"it answered with status {status}", pause=pause)
+            raise _TryAgainError(f"it answered with status {status}", pause, False)
         if 300 <= status < 400:
             place = shortened(answer.headers.get("location", "nowhere"), 100)
             raise self.bad(
@@ -329,8 +331,8 @@ class Endpoint(BlackBox):
             own=True,
             outputs=1,
         )
-        rows = _MOST_ROWS if options.batch == BATCH else options.batch
-        self.service = Client(url, options, headers_for(url, options), rows=rows)
+        most = _MOST_ROWS if options.batch == BATCH else options.batch
+        self.service = Client(url, options, headers_for(url, options), rows=most)
         self._decoder, self._most = decoder, options.cache
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
 
@@ -357,24 +359,20 @@ class Endpoint(BlackBox):
         def body(some: slice) -> bytes:
             return json.dumps({"rows": self._decoder.records(rows[some])}, allow_nan=False).encode()
 
-        def read(some: slice, content: bytes) -> npt.NDArray[np.float64]:
-            return self._scores_in(content, some.stop - some.start)
-
-        asked = self.service.send(len(rows), body, lambda n: BYTES + BYTES_PER_ROW * n, read)
+        asked = self.service.send(len(rows), body, lambda n: BYTES + BYTES_PER_ROW * n, self._scores_in)
         return np.concatenate([np.empty(0), *asked])
 
-    def _scores_in(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
+    def _scores_in(self, some: slice, content: bytes) -> npt.NDArray[np.float64]:
         try:
-            document = json.loads(content, object_pairs_hook=_named_once)
-            scores = [_number(score) for score in document["scores"]] if isinstance(document["scores"], list) else None
+            scores = json.loads(content, object_pairs_hook=_named_once)["scores"]
+            if not isinstance(scores, list) or not {type(score) for score in scores} <= {int, float}:
+                raise ValueError("no numbers")  # True is an int to Python, and no score
+            table = np.array(scores, dtype=np.float64)
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-            scores = None
-        if scores is None:
             start = shortened(content[:240].decode("utf-8", "replace"), 60)
-            raise self.service.bad(f'answered {start!r}, where {{"scores": [number, …]}} was expected.')
-        if len(scores) != rows:
-            raise self.service.bad(f"was asked about {rows} rows and answered {len(scores)} scores.")
-        table = np.array(scores, dtype=np.float64)
+            raise self.service.bad(f'answered {start!r}, where {{"scores": [number, …]}} was expected.') from None
+        if len(scores) != some.stop - some.start:
+            raise self.service.bad(f"was asked about {some.stop - some.start} rows and answered {len(scores)} scores.")
         if not (np.abs(table) <= np.finfo(np.float32).max).all():
             raise self.service.bad("answered scores that are not finite.")
         return table
@@ -386,12 +384,6 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_asyncgens())  # an answer that was given up is let go before the loop is
     finally:
         loop.close()
-
-
-def _number(score: Any) -> float:
-    if type(score) not in (int, float):  # True is an int to Python, and no score
-        raise ValueError("no number")
-    return float(score)
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -406,25 +398,17 @@ class _TooLargeError(ModelError):
 
 
 class _TryAgainError(Exception):
-    """A trouble that may pass: what it was, and how long the service asks to wait."""
-
-    def __init__(self, trouble: str, *, pause: float = 0.0, silent: bool = False):
-        super().__init__(trouble)
-        self.trouble, self.pause, self.silent = trouble, pause, silent
+    """A trouble that may pass: what it was, how long the service asks to wait, and whether it kept silent."""
 
 
 def headers_for(url: str, options: ModelOptions) -> dict[str, str]:
     """The headers of every request, with the secret that was granted for this address."""
-    headers = dict(options.headers)
-    for name in headers:
-        if name.lower() == "authorization":
-            raise OptionError(
-                "a secret does not belong in a file: put it in an environment variable, and grant it with --credential."
-            )
+    if any(name.lower() == "authorization" for name in options.headers):
+        raise OptionError(
+            "a secret does not belong in a file: put it in an environment variable, and grant it with --credential."
+        )
     secret = secret_for(url, options)
-    if secret is not None:
-        headers[options.credential_header] = secret
-    return headers
+    return {**options.headers, **({} if secret is None else {options.credential_header: secret})}
 
 
 def _seconds(text: str | None) -> float:
@@ -471,8 +455,7 @@ def secret_for(url: str, options: ModelOptions) -> str | None:
 def secret_note(url: str, options: ModelOptions) -> tuple[str, ...]:
     if options.credential is None:
         return ()
-    name = options.credential.partition("@")[0]
-    header = options.credential_header
+    name, header = options.credential.partition("@")[0], options.credential_header
     return (f"the secret in {name} is sent to {origin_of(url)}, in the header {header}.",)
 
 

@@ -210,9 +210,7 @@ def slots_of(
     names: Sequence[str], widths: Sequence[int | None], schema: Schema, options: ModelOptions
 ) -> tuple[tuple[Slot, ...], Encoding]:
     """Which attributes go into which input, and the encoding of people as one row for all of them."""
-    parts: dict[str, Part] = {}
-    slots: list[Slot] = []
-    start = 0
+    parts, slots, start = dict[str, Part](), list[Slot](), 0
     for name, width in zip(names, widths, strict=True):
         mine = [schema[own] for own in _attributes(name, names, schema, options)]
         hot, begin = _one_hot(name, width, mine), start

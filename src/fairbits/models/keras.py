@@ -106,12 +106,11 @@ def _refuse_links(path: Path) -> None:
             if item.id in seen:
                 continue
             seen.add(item.id)
+            inside = list(item) if isinstance(item, h5py.Group) else []
             linked = isinstance(item, h5py.Dataset) and (item.external or item.is_virtual)
-            if isinstance(item, h5py.Group):
-                linked = any(not isinstance(item.get(name, getlink=True), h5py.HardLink) for name in item)
-                waiting += [] if linked else [item[name] for name in item]
-            if linked:
+            if linked or any(not isinstance(item.get(name, getlink=True), h5py.HardLink) for name in inside):
                 raise ModelError(f"the model {str(path)!r} has weights that are links to elsewhere; save it again.")
+            waiting += [item[name] for name in inside]
 
 
 def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -195,8 +194,7 @@ class _AsModule:
     """A Keras model as TorchModel calls modules. Its layers are not reached into."""
 
     def __init__(self, model: Any, slots: tuple[Slot, ...] = ()):
-        self._model = model
-        self._slots = slots
+        self._model, self._slots = model, slots
 
     def __call__(self, rows: Any) -> Any:
         return self._model(_given(self._model, self._slots, rows), training=False)
@@ -272,6 +270,4 @@ def _take(chain: Chain, layer: Any) -> None:
 
 
 def _array(variable: Any) -> Matrix:
-    import keras
-
-    return np.asarray(keras.ops.convert_to_numpy(variable), dtype=np.float64)
+    return np.asarray(import_keras("reading weights").ops.convert_to_numpy(variable), dtype=np.float64)

@@ -104,8 +104,7 @@ def _stated(tensor: Any) -> dict[str, str]:
 def _check_place(tensor: Any, path: Path, max_model_bytes: int) -> None:
     """Data beside the model lies in its folder or below, and nowhere else; and it is there."""
     location = _stated(tensor).get("location", "")
-    place = PurePosixPath(location)
-    found = path.parent / place
+    place, found = PurePosixPath(location), path.parent / location
     outside = place.is_absolute() or ".." in place.parts or "\\" in location or "\0" in location
     if outside or found.is_symlink() or not found.resolve().is_relative_to(path.parent.resolve()):
         raise ModelError(f"the ONNX file {str(path)!r} keeps constants outside its folder; save it as one file.")
@@ -196,7 +195,8 @@ class Graph:
                 if names:
                     return names
             if node.op_type == "ArrayFeatureExtractor" and node.input[0] in self.constants:
-                return tuple(_text(value) for value in self.constants[node.input[0]].ravel().tolist())
+                found = self.constants[node.input[0]].ravel().tolist()
+                return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in found)
         return None
 
     def _score_output(self) -> str:
@@ -206,12 +206,13 @@ class Graph:
             node = self.made_by.get(entry.name)
             if node is not None and node.op_type == "ZipMap":
                 return str(node.input[0])
-        reals = [e.name for e in outputs if e.type.tensor_type.elem_type in FLOATS]
+        reals = [str(e.name) for e in outputs if e.type.tensor_type.elem_type in FLOATS]
         if not reals:
-            held = ", ".join(e.name for e in outputs) or "none"
-            raise ModelError(f"none of its outputs ({held}) holds real numbers; export its probabilities.")
-        named = [name for name in reals if "prob" in name.lower()]
-        return str((named or reals)[-1])
+            raise ModelError(
+                f"none of its outputs ({', '.join(e.name for e in outputs) or 'none'}) holds real numbers; export its "
+                f"probabilities."
+            )
+        return [*reals, *(name for name in reals if "prob" in name.lower())][-1]
 
 
 def piece(graph: Graph, nodes: list[Any], output: str) -> bytes:
@@ -222,8 +223,8 @@ def piece(graph: Graph, nodes: list[Any], output: str) -> bytes:
     keep = {node.output[0] for node in (*nodes, *constants)}
     kept = [node for node in graph.model.graph.node if node.output and node.output[0] in keep]
     used = {name for node in kept for name in node.input}
-    for entries, wanted in ((model.graph.input, used), (model.graph.initializer, used)):
-        for entry in [e for e in entries if e.name not in wanted]:
+    for entries in (model.graph.input, model.graph.initializer):
+        for entry in [e for e in entries if e.name not in used]:
             entries.remove(entry)
     del model.graph.node[:], model.graph.output[:]
     model.graph.node.extend(kept)
@@ -237,17 +238,11 @@ def _input(entry: Any) -> Input:
     return Input(entry.name, int(entry.type.tensor_type.elem_type), width, len(shape) == 1)
 
 
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 def stated_favourable(graph: Graph, options: ModelOptions) -> int | None:
     """Which output speaks of the favourable class, as the options or the file itself say; None where neither does."""
-    if options.favourable is not None:
-        return options.favourable
     stated = {entry.key: entry.value for entry in graph.model.metadata_props}.get(FAVOURABLE_KEY)
-    if stated is None:
-        return None
+    if options.favourable is not None or stated is None:
+        return options.favourable
     if not (stated.isascii() and stated.isdecimal() and len(stated) < 10):
         raise ModelError(f"its favourable class is {stated[:40]!r}, which is no number; export it again.")
     return int(stated)
@@ -264,16 +259,15 @@ _COLUMNWISE = _PASS | {
 }  # fmt: skip
 
 
-def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
+def read_onnx(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     """The model in an ONNX file: native where it can be, else in ONNX Runtime."""
-    options = options or ModelOptions()
     graph = named(path, options.max_model_bytes)
     try:
-        return _native(graph, schema, options, Path(path))
+        return _native(graph, schema, options, path)
     except NotNative as error:
         try:
             check_sizes(graph.model)
-            options = options_after_trial(Path(path), schema, options, needs=("onnx", "onnxruntime"))
+            options = options_after_trial(path, schema, options, needs=("onnx", "onnxruntime"))
             return run_graph(graph, schema, options, str(error))
         except ModelError as trouble:
             if str(trouble).startswith("the ONNX file"):  # said by the child process, which reads it the same way
@@ -299,15 +293,13 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
     with foreign("its graph is odd", NotNative):  # constants that do not fit pass ONNX's own checks
         reader = GraphReader(graph)
     network = read_output(reader.chain.network(stated_favourable(graph, options)), options)
-    encoding, notes, feed = None, tuple[str, ...](), None
-    if reader.stem and schema is not None:
-        check_sizes(graph.model)
-        options_after_trial(path, schema, options, needs=("onnx", "onnxruntime"))
-        feeder = feed = feeder_of(graph, schema, options)
-        run = session_of(graph, reader.stem, reader.start)
-        encoding = encoding_of(lambda codes: run(feeder(codes)), schema, schema.names)
-        notes = feeder.notes
-    return Loaded(network, encoding, graph.classes, notes, owner=_owner(graph, feed))
+    if not reader.stem or schema is None:
+        return Loaded(network, None, graph.classes, owner=_owner(graph, None))
+    check_sizes(graph.model)
+    options_after_trial(path, schema, options, needs=("onnx", "onnxruntime"))
+    feeder, run = feeder_of(graph, schema, options), session_of(graph, reader.stem, reader.start)
+    encoding = encoding_of(lambda codes: run(feeder(codes)), schema, schema.names)
+    return Loaded(network, encoding, graph.classes, feeder.notes, owner=_owner(graph, feeder))
 
 
 def _owner(graph: Graph, feed: Any) -> Owner | None:
@@ -317,7 +309,6 @@ def _owner(graph: Graph, feed: Any) -> Owner | None:
         return None
 
     def ask(rows: Any) -> Any:
-
         given = {only.name: typed(np.asarray(rows), only)} if feed is None else feed(rows)
         return session_of(graph, graph.nodes, graph.output)(given)
 
@@ -328,8 +319,7 @@ class GraphReader:
     """Walks the graph once. ``stem`` holds the encoders in front, if there are any, and ``start`` what they make."""
 
     def __init__(self, graph: Graph):
-        self.graph = graph
-        self.chain = Chain()
+        self.graph, self.chain = graph, Chain()
         self.stem, self.start = self._stem()
         self.current = self.start
         self._negative: str | None = None
@@ -347,10 +337,10 @@ class GraphReader:
         first = next((n for n in self.graph.nodes if n.op_type in {"MatMul", "Gemm"}), None)
         before = [] if first is None else self.graph.leading_to(first.input[0])
         plain = len(inputs) == 1 and inputs[0].kind in FLOATS
-        if plain and all(len([s for s in n.input if s not in self.graph.constants]) == 1 for n in before):
-            encoders = {"OneHotEncoder", "LabelEncoder", "Gather", "ArrayFeatureExtractor", "Concat"}
-            if not any(n.op_type in encoders for n in before):
-                return [], inputs[0].name
+        encoders = {"OneHotEncoder", "LabelEncoder", "Gather", "ArrayFeatureExtractor", "Concat"}
+        straight = all(len([s for s in n.input if s not in self.graph.constants]) == 1 for n in before)
+        if plain and straight and not any(n.op_type in encoders for n in before):
+            return [], inputs[0].name
         if first is None:
             raise NotNative(f"it has {len(inputs)} inputs and no dense layer.")
         strange = next((n.op_type for n in before if n.op_type not in _COLUMNWISE), None)
@@ -389,8 +379,8 @@ class GraphReader:
         """Whether a reshaping keeps rows as rows: one size is left open, and the other is the width."""
         if node.op_type != "Reshape":
             return self.chain.width in (None, 1)
-        shape = self.graph.constants.get(node.input[1])
-        return shape is not None and shape.tolist() in ([-1, self.chain.width], [0, -1], [0, self.chain.width])
+        shape = self.graph.constants.get(node.input[1], np.empty(0))
+        return shape.tolist() in ([-1, self.chain.width], [0, -1], [0, self.chain.width])
 
     def _affine(self, node: Any, options: dict[str, Any]) -> None:
         """Fold a product, a sum, a scaling or a normalisation into the chain."""
@@ -399,8 +389,8 @@ class GraphReader:
         first = node.input[0] == self.current
         if kind == "MatMul" and first:
             chain.multiply(others[0][1], ParameterSource(others[0][0]))
-        elif kind == "Gemm" and first and not _integer(options, "transA"):
-            flip, gain = bool(_integer(options, "transB")), _real(options, "alpha")
+        elif kind == "Gemm" and first and not ("transA" in options and options["transA"].i):
+            flip, gain = "transB" in options and bool(options["transB"].i), _real(options, "alpha")
             name, matrix = others[0]
             chain.multiply((matrix.T if flip else matrix) * gain, ParameterSource(name, transposed=flip, gain=gain))
             if len(others) > 1:
@@ -433,10 +423,6 @@ class GraphReader:
         return np.asarray(array, dtype=np.float64)
 
 
-def _integer(options: dict[str, Any], name: str) -> int:
-    return int(options[name].i) if name in options else 0
-
-
 def _real(options: dict[str, Any], name: str, default: float = 1.0) -> float:
     return float(options[name].f) if name in options else default
 
@@ -450,10 +436,8 @@ def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], 
     runtime = needed("onnxruntime", "onnx", "running an ONNX graph")
     quiet = runtime.SessionOptions()
     quiet.log_severity_level = 4  # it would write to stderr what it raises anyway
-    try:
+    with foreign("ONNX Runtime does not take the graph"):
         session = runtime.InferenceSession(piece(graph, nodes, output), quiet, providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001 - the runtime's own exceptions have no common base
-        raise ModelError(f"ONNX Runtime does not take the graph: {_said(error)}") from None
 
     def run(feed: Feed) -> npt.NDArray[Any]:
         return session.run([output], feed)[0]
@@ -485,12 +469,13 @@ def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder:
     columns = options.columns or names
     if len(inputs) != len(columns):
         raise ModelError(f"it has {len(inputs)} inputs, but {len(columns)} columns are listed.")
-    text = [name for name, entry in zip(columns, inputs, strict=True) if entry.kind == TEXT]
-    decoder = Decoder(schema, columns, as_text=text)
+    decoder = Decoder(
+        schema, columns, as_text=[name for name, one in zip(columns, inputs, strict=True) if one.kind == TEXT]
+    )
 
     def feed(rows: npt.NDArray[Any]) -> Feed:
-        columns = [decoder.values(column, rows) for column in decoder.columns]
-        made = [(entry, typed(values, entry)) for entry, values in zip(inputs, columns, strict=True)]
+        columns = zip(inputs, (decoder.values(column, rows) for column in decoder.columns), strict=True)
+        made = [(entry, typed(values, entry)) for entry, values in columns]
         return {entry.name: values if entry.flat else values[:, None] for entry, values in made}
 
     return Feeder(decoder.encoding, feed)
@@ -524,8 +509,7 @@ def _by_slots(inputs: list[Input], schema: Schema, options: ModelOptions) -> Fee
             if entry.kind == TEXT:
                 texts = [[schema[name].read(code) for code in values[:, i]] for i, name in enumerate(slot.attributes)]
                 values = np.array(texts, dtype=object).T
-            given = typed(values, entry)
-            found[entry.name] = given[:, 0] if entry.flat else given
+            found[entry.name] = typed(values[:, 0] if entry.flat else values, entry)
         return found
 
     return Feeder(encoding, feed)
@@ -544,8 +528,10 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, why: s
 
     if schema is None:
         if len(graph.inputs) != 1 or only.kind == TEXT or only.width is None:
-            held = ", ".join(entry.name for entry in graph.inputs)
-            raise ModelError(f"its inputs ({held}) are not one table of numbers; give the schema that they belong to.")
+            raise ModelError(
+                f"its inputs ({', '.join(one.name for one in graph.inputs)}) are not one table of numbers; give the "
+                f"schema that they belong to."
+            )
         favourable = stated_favourable(graph, options)
         reading = replace(reading, favourable=favourable, reverse=favourable == 0)
         return Loaded(box(lambda rows: {only.name: typed(rows, only)}, only.width, reading), None, graph.classes)
@@ -571,12 +557,6 @@ def _put_out(graph: Graph, ask: Callable[[Any], npt.NDArray[Any]], rows: npt.NDA
     return "logit" if np.isfinite(found).all() and output_kind_of(found, regression=False) == "logit" else None
 
 
-def _said(error: Exception) -> str:
-    """What ONNX Runtime complains about, without the places in its source."""
-    text = " ".join(str(error).split()).rsplit(") ", 1)[-1].rsplit("FAIL : ", 1)[-1]
-    return (text if len(text) <= 200 else text[:199] + "…").rstrip(".") + "."
-
-
 def typed(values: npt.NDArray[Any], entry: Input) -> npt.NDArray[Any]:
     if entry.kind == TEXT:
         return np.array([str(v) for v in values.ravel()], dtype=object).reshape(values.shape)
@@ -590,24 +570,24 @@ def typed(values: npt.NDArray[Any], entry: Input) -> npt.NDArray[Any]:
     return values.astype(kinds.get(entry.kind, np.float32 if entry.kind in FLOATS else np.int64))
 
 
-_OPERATIONS = {"relu": "Relu", "leaky_relu": "LeakyRelu", "tanh": "Tanh", "sigmoid": "Sigmoid", "elu": "Elu"}
+_OPERATIONS = {
+    **{"relu": "Relu", "leaky_relu": "LeakyRelu", "tanh": "Tanh", "sigmoid": "Sigmoid", "elu": "Elu"},
+    **{"gelu": "Gelu", "gelu_tanh": "Gelu", "identity": "Identity"},
+}
 
 
 def write_onnx(network: Network, path: str | Path) -> None:
     """Write a network as an ONNX file: Gemm and activation by turns, probabilities at the end."""
     onnx = import_onnx()
-    helper = onnx.helper
+    helper, make = onnx.helper, onnx.numpy_helper.from_array
     nodes, constants, current = [], [], "inputs"
-    last = len(network.weights) - 1
     for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        constants += [onnx.numpy_helper.from_array(w, f"W{i}"), onnx.numpy_helper.from_array(b, f"b{i}")]
+        constants += [make(w, f"W{i}"), make(b, f"b{i}")]
         nodes.append(helper.make_node("Gemm", [current, f"W{i}", f"b{i}"], [f"before{i}"]))
-        current = f"before{i}"
-        if i < last:
-            nodes.append(activation_node(helper, network.activations_after[i], current, f"after{i}"))
-            current = f"after{i}"
+        current = f"after{i}"
+        nodes += [activation_node(helper, one, f"before{i}", current) for one in network.activations_after[i : i + 1]]
     end = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}[network.head]
-    nodes.append(helper.make_node(end, [current], ["output"]))
+    nodes.append(helper.make_node(end, [nodes[-1].output[0]], ["output"]))
     write_graph(network, nodes, constants, path)
 
 
@@ -642,13 +622,9 @@ def write_graph(
 
 
 def activation_node(helper: Any, activation: Activation, source: str, result: str) -> Any:
-    if activation.name in {"gelu", "gelu_tanh"}:
-        approximate = "tanh" if activation.name == "gelu_tanh" else "none"
-        return helper.make_node("Gelu", [source], [result], approximate=approximate)
-    if activation.name == "identity":
-        return helper.make_node("Identity", [source], [result])
-    alpha = {"alpha": activation.alpha} if activation.name in {"leaky_relu", "elu"} else {}
-    return helper.make_node(_OPERATIONS[activation.name], [source], [result], **alpha)
+    bent, gelu = {"alpha": activation.alpha}, {"gelu": {"approximate": "none"}, "gelu_tanh": {"approximate": "tanh"}}
+    settings: dict[str, dict[str, Any]] = {"leaky_relu": bent, "elu": bent, **gelu}
+    return helper.make_node(_OPERATIONS[activation.name], [source], [result], **settings.get(activation.name, {}))
 
 
 def rewrite_onnx(network: Network, original: Path, path: Path, _options: ModelOptions) -> None:
@@ -657,12 +633,11 @@ def rewrite_onnx(network: Network, original: Path, path: Path, _options: ModelOp
     reader = GraphReader(graph)
     try:
         _reweigh(graph, reader.chain.parameters(network))
+        path.write_bytes(graph.model.SerializeToString())
     except ModelError:
         if reader.stem:  # our own graph would begin behind these encoders
             raise
         write_onnx(network, path)
-    else:
-        path.write_bytes(graph.model.SerializeToString())
 
 
 def _reweigh(graph: Graph, changed: Mapping[str, Matrix]) -> None:

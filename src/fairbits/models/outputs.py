@@ -81,8 +81,7 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
     options = options or ModelOptions()
     schema = with_model_classes(schema, loaded)[0]
     model, notes = _directed(loaded, schema, options)
-    notes = [*loaded.notes, *notes]
-    encoding = loaded.encoding
+    notes, encoding = [*loaded.notes, *notes], loaded.encoding
     if encoding is None:
         encoding = Encoding.fitting(schema, model.inputs, columns=options.columns).with_gaps(schema)
         notes += plain_note(encoding, schema, options)
@@ -108,8 +107,7 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
 def _directed(loaded: Loaded, schema: Schema, options: ModelOptions) -> tuple[Model, list[str]]:
     """The model scoring the favourable class the right way round, and what is guessed about that."""
     model, order = loaded.model, output_order(schema, loaded.classes, options)
-    notes: list[str] = []
-    points = own_scale(schema, options.output)
+    notes, guessed, points = list[str](), False, own_scale(schema, options.output)
     unsaid = options.output is None and not points
     if isinstance(model, Network) and model.head == "linear" and len(schema.classes) == 2 and unsaid:
         named = order if order is not None and names_decide(schema, order) else schema.classes
@@ -136,8 +134,6 @@ def _directed(loaded: Loaded, schema: Schema, options: ModelOptions) -> tuple[Mo
             model = model.with_favourable(favourable_output(schema, order))
         if schema.classes and isinstance(model, TreeModel):  # its float64 scores keep their side of the threshold
             model = replace(model, rule=schema.rule)
-    else:
-        guessed = False
     if guessed and schema.order_guessed:
         notes += order_note(schema, loaded.classes, options, single=has_one_output(model))
     return model, notes
@@ -161,11 +157,10 @@ def reading_of(
         reverse = bool(count and options.score_of not in (None, schema.favourable))
     columns: Sequence[int] = ()
     if count > 2 and outputs in (None, count) and (order is None or len(order) == count):
-        named = order is not None and names_decide(schema, order)
-        columns = [order.index(name) for name in schema.classes] if order is not None and named else range(count)
-    logits = logits or options.output == "logit"
+        named = schema.classes if order is None or not names_decide(schema, order) else order
+        columns = [named.index(name) for name in schema.classes]
     whole = 2.0 * (schema.threshold or 0.0) if own_scale(schema, options.output) else 1.0
-    return Reading(favourable, reverse, logits, whole, schema.rule, tuple(columns))
+    return Reading(favourable, reverse, logits or options.output == "logit", whole, schema.rule, tuple(columns))
 
 
 def plain_reading(options: ModelOptions) -> Reading:
@@ -181,10 +176,9 @@ def own_scale(schema: Schema, output: Output | None) -> bool:
 
 def _on_own_scale(model: SeveralClasses) -> BlackBox:
     """A network or trees whose one number is no probability, as a model that is asked for it."""
+    plain: Any = model.with_favourable(1) if model.classes else model
     if isinstance(model, Network):
-        plain: Any = replace(model, head="linear", favourable=0)
-    else:
-        plain = model.with_favourable(1) if model.classes else model
+        plain = replace(model, head="linear", favourable=0)
     return BlackBox(plain.scores, plain.inputs, name=f"the {type(model).__name__}", outputs=1)
 
 
@@ -198,8 +192,8 @@ def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[st
     if schema.target is not None or schema.classes or not count or count < 2:
         return schema, ()
     names = loaded.classes or tuple(str(i) for i in range(count))
-    scored = None if own is None else own.favourable
-    settled = replace(schema, classes=names, favourable=names[-1 if scored is None else scored], order_guessed=False)
+    favourable = names[-1 if own is None else own.favourable]
+    settled = replace(schema, classes=names, favourable=favourable, order_guessed=False)
     note = (
         f"no target is named, so the classes are the model's own ({', '.join(names)}), and the score is the "
         f"probability of {settled.favourable!r}; name classes and favourable under [table] to change that."
@@ -257,9 +251,8 @@ def favourable_output(schema: Schema, classes: Names) -> int:
 
 def order_note(schema: Schema, classes: Names, options: ModelOptions, *, single: bool | None) -> tuple[str, ...]:
     """What is guessed about the order of the outputs, in words; nothing where somebody has said it."""
-    if not schema.order_guessed or len(schema.classes) < 2 or options.score_of is not None:
-        return ()
-    if names_decide(schema, classes):
+    said = options.score_of is not None or names_decide(schema, classes)
+    if said or not schema.order_guessed or len(schema.classes) < 2:
         return ()
     shown = ", ".join(schema.classes)
     if classes is not None and len(classes) == len(schema.classes):
@@ -301,9 +294,8 @@ def output_kind_of(found: npt.NDArray[Any], *, regression: bool) -> Output:
     if regression:
         return "value"
     within = bool(((found >= 0) & (found <= 1)).all())
-    if found.shape[1] == 1:
-        return "probability" if within else "logit"
-    return "probability" if within and np.allclose(found.sum(axis=1), 1, atol=1e-4) else "logit"
+    whole = found.shape[1] == 1 or np.allclose(found.sum(axis=1), 1, atol=1e-4)
+    return "probability" if within and whole else "logit"
 
 
 def read_note(output: Output, options: ModelOptions) -> tuple[str, ...]:

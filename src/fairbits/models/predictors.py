@@ -34,16 +34,18 @@ from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.outputs import Loaded, Names, Owner, column_note, output_order, plain_reading
 
 
-def names_of(predictor: Any) -> list[str] | None:
+def names_of(predictor: Any) -> tuple[str, ...] | None:
     """The columns of the frame that it was trained on, where it remembers them."""
-    for name in ("feature_names_in_", "feature_names_", "feature_name"):
-        found = _listed(attribute(predictor, name))
-        made_up = ("Column_", "f")  # what LightGBM and XGBoost call the columns of an array
-        if found:
-            names = [str(entry) for entry in found]
-            numbered = any(names == [f"{mark}{i}" for i in range(len(names))] for mark in made_up)
-            return None if numbered or names == [str(i) for i in range(len(names))] else names
-    return None
+    found = (_listed(attribute(predictor, name)) for name in ("feature_names_in_", "feature_names_", "feature_name"))
+    return own_names(next((names for names in found if names), ())) or None
+
+
+def own_names(names: Iterable[Any]) -> tuple[str, ...]:
+    """Names of columns, none where a library made them up of the numbers of an array's columns."""
+    found = tuple(str(name) for name in names)
+    marks = ("Column_", "f", "")  # LightGBM's, XGBoost's, CatBoost's (which may also leave them empty)
+    made_up = any(all(name in ("", f"{mark}{i}") for i, name in enumerate(found)) for mark in marks)
+    return () if made_up else found
 
 
 def _listed(found: Any) -> list[Any]:
@@ -90,9 +92,8 @@ def spellings(text: str) -> tuple[str, ...]:
     if text in ("true", "false"):
         digit = str(int(text == "true"))
         return (text, text.capitalize(), text.upper(), digit, f"{digit}.0")
-    if re.fullmatch(r"-?\d{1,15}", text):
-        return (text, f"{text}.0")
-    return (text, text.removesuffix(".0")) if re.fullmatch(r"-?\d{1,15}\.0", text) else (text,)
+    whole = re.fullmatch(r"(-?\d{1,15})(\.0)?", text)
+    return (text,) if whole is None else (text, whole[1] if whole[2] else f"{text}.0")
 
 
 def label_columns(schema: Schema) -> dict[str, tuple[str, int | None]]:
@@ -139,10 +140,10 @@ def dummy_encoding(names: Iterable[Any], schema: Schema, *, dtype: Any = np.floa
     wanted, known = {place: str(name) for place, name in enumerate(names)}, label_columns(schema)
     if set(wanted.values()) <= set(table_columns(schema)) or not set(wanted.values()) <= set(known):
         return None
-    for one in schema.attributes:
-        whole = one.kind == "category" and one.name in wanted.values() and known[one.name][1] is None
-        if whole and any(isinstance(value, str) for value in values_of(one).tolist()):
-            return None
+    kept = [one for one in schema.attributes if one.kind == "category" and known.get(one.name) == (one.name, None)]
+    values = (value for one in kept if one.name in wanted.values() for value in values_of(one).tolist())
+    if any(isinstance(value, str) for value in values):
+        return None
     return Encoding(parts_of(wanted, schema, _number), dtype=dtype)
 
 
@@ -165,16 +166,14 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     name = f"the {type(predictor).__name__}"
     if schema is None:
         return _without_schema(predictor, options, name)
-    names = names_of(predictor)
+    names, classes = names_of(predictor), classes_of(predictor)
     spread = None if names is None or options.columns else dummy_encoding(names, schema, dtype=np.float64)
-    if spread is not None:
-        columns = table_columns(schema)
-    else:
-        columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
-    classes = classes_of(predictor)
+    columns = options.columns or table_columns(schema)
+    if spread is None and options.columns is None and names is not None:
+        columns = checked_columns(names, schema)
     ask, single = _question(predictor, schema, classes, options)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
-    wanted, notes = width_of(predictor), tuple[str, ...]()
+    wanted = width_of(predictor)
     if spread is None and wanted not in (None, len(columns)):
         raise ModelError(
             f"{name} takes {wanted} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
@@ -182,17 +181,15 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         )
     if spread is not None and names is not None:
         decode, encoding = named_frame(names), spread
-        owner = Owner(ask, columns, "dummies", tuple(names))
-        first = next(name for name in names if name not in table_columns(schema))
+        owner = Owner(ask, columns, "dummies", names)
+        first = next(name for name in names if name not in columns)
         how = "which are made from the table's labels as pandas.get_dummies does"
-        notes = (f"the model takes columns such as {first!r}, {how}.",)
+        notes: tuple[str, ...] = (f"the model takes columns such as {first!r}, {how}.",)
     else:
         way = _form_of(ask, decoder, schema, options, named=names is not None, name=name)
-        decode = decoding(decoder, way, named=names is not None)
-        encoding = decoder.encoding
+        decode, encoding = decoding(decoder, way, named=names is not None), decoder.encoding
         owner = Owner(ask, columns, "array" if names is None and way != "frame" else "frame")
-        if names is None:
-            notes = _order_note(way, columns, schema, options)
+        notes = _order_note(way, columns, schema, options) if names is None else ()
     box = BlackBox(
         lambda rows: ask(decode(rows)),
         encoding.width,
@@ -202,11 +199,10 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         outputs=1 if single else None,
     )
     if single is not None and schema.classes and callable(attribute(predictor, "decision_function")):
-        note = (
+        notes += (
             f"{name} gives decisions and no probabilities, so that scores are 0 or 1 and twins differ by these alone; "
-            f"put it into a CalibratedClassifierCV to see how far apart they are."
+            f"put it into a CalibratedClassifierCV to see how far apart they are.",
         )
-        notes = (*notes, note)
     return Loaded(box, encoding, classes, notes, owner)
 
 
@@ -231,11 +227,8 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
     name = f"the function {getattr(function, '__name__', type(function).__name__)!r}"
     if schema is None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
-    decoder = Decoder(schema, options.columns)
-    way = options.input_format or "frame"
-    columns = options.columns or table_columns(schema)
-    decode = decoding(decoder, way)
-    notes = _order_note(way, columns, schema, options)
+    decoder, way = Decoder(schema, options.columns), options.input_format or "frame"
+    columns, decode = options.columns or table_columns(schema), decoding(decoder, way)
 
     def ask(rows: Codes) -> Any:
         found = np.asarray(function(decode(rows)))
@@ -245,17 +238,16 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
     if len(schema.classes) > 2:
         next(box.answers(_someone(decoder, schema)))  # whether it gives one column for each class
     owner = None if way == "codes" else Owner(function, columns, way, own=True)
-    return Loaded(box, decoder.encoding, notes=notes, owner=owner)
+    return Loaded(box, decoder.encoding, notes=_order_note(way, columns, schema, options), owner=owner)
 
 
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
-    columns = tuple(str(name) for name in names)
-    known = table_columns(schema)
-    strange = [name for name in columns if name not in known]
-    if strange:
+    columns, known = tuple(str(name) for name in names), table_columns(schema)
+    strange = next((name for name in columns if name not in known), None)
+    if strange is not None:
         raise ModelError(
-            f"the model was trained on the column {strange[0]!r}, which the schema does not describe; "
-            f"{choose_from(strange[0], known)}"
+            f"the model was trained on the column {strange!r}, which the schema does not describe; "
+            f"{choose_from(strange, known)}"
         )
     return columns
 

@@ -271,8 +271,9 @@ def _object(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     safe = file.suffix.lower() == ".skops"
     if safe or options.trust_pickle:
         # Imported here while the child imports it, and not counted as the model's own time.
-        needs = ("skops.io" if safe else "joblib", "sklearn.ensemble", "pandas")
-        options = options_after_trial(file, schema, options, needs=needs)
+        options = options_after_trial(
+            file, schema, options, needs=("skops.io" if safe else "joblib", "sklearn.ensemble", "pandas")
+        )
     return adapt_content(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 

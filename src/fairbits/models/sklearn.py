@@ -33,7 +33,7 @@ from fairbits.domain import (
     text_of,
 )
 from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import attribute, foreign
+from fairbits.models.black_box import attribute, foreign, homes_of
 from fairbits.models.inputs import (
     PEOPLE,
     Encoders,
@@ -44,7 +44,7 @@ from fairbits.models.inputs import (
     random_people,
 )
 from fairbits.models.native.chain import NotNative
-from fairbits.models.native.network import Activation, Head, Network
+from fairbits.models.native.network import Head, Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema, with_model_classes
 from fairbits.models.predictors import checked_columns, classes_of, decoding, dummy_encoding, from_predictor, names_of
@@ -66,20 +66,6 @@ def winner(estimator: Any) -> Any:
     return found if callable(attribute(found, "predict")) else estimator
 
 
-def final_of(estimator: Any) -> Any:
-    """The last step of a pipeline, or of the best model of a finished search."""
-    return taken_apart(winner(estimator))[1]
-
-
-def last_step(estimator: Any) -> tuple[str, Any]:
-    """The last step of a pipeline, and what the names of its parameters begin with."""
-    prefix, final = "", estimator
-    while isinstance(getattr(final, "steps", None), list):
-        name, step = final.steps[-1]
-        prefix, final = f"{prefix}{name}__", step
-    return prefix, final
-
-
 def taken_apart(estimator: Any) -> tuple[list[Any], Any]:
     """The encoders in front, and what stands at the end of the pipeline."""
     steps: list[Any] = []
@@ -87,6 +73,15 @@ def taken_apart(estimator: Any) -> tuple[list[Any], Any]:
         steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
         estimator = estimator.steps[-1][1]
     return steps, estimator
+
+
+def last_step(estimator: Any) -> tuple[str, Any]:
+    """The last step of a pipeline, and what the names of its parameters begin with."""
+    if not is_pipeline(estimator):
+        return "", estimator
+    name, step = estimator.steps[-1]
+    prefix, final = last_step(step)
+    return f"{name}__{prefix}", final
 
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
@@ -109,11 +104,7 @@ _REGRESSIONS = {
 def is_perceptron(estimator: Any) -> bool:
     """Whether a model has the attributes of an MLPClassifier or MLPRegressor."""
     marks = ("activation", "hidden_layer_sizes", "solver")
-    return _of_sklearn(estimator) and all(hasattr(estimator, name) for name in marks)
-
-
-def _of_sklearn(estimator: Any) -> bool:
-    return any(home.__module__.partition(".")[0] == "sklearn" for home in type(estimator).__mro__)
+    return "sklearn" in homes_of(estimator) and all(hasattr(estimator, name) for name in marks)
 
 
 def is_linear(estimator: Any) -> bool:
@@ -121,13 +112,12 @@ def is_linear(estimator: Any) -> bool:
     kind = type(estimator)
     if not kind.__module__.startswith("sklearn.linear_model.") or not hasattr(estimator, "coef_"):
         return False
-    outputs = int(np.prod(np.shape(estimator.coef_)[:-1]))  # one for a flat list
-    if kind.__name__ in _REGRESSIONS:
-        return outputs == 1
-    if kind.__name__ == "SGDClassifier":
-        return outputs == 1 and estimator.loss == "log_loss"  # several classes are shares of sigmoids, no softmax
-    one_by_one = getattr(estimator, "solver", "") == "liblinear" or getattr(estimator, "multi_class", "") == "ovr"
-    return kind.__name__ in LOGISTIC and (outputs == 1 or not one_by_one)
+    single = int(np.prod(np.shape(estimator.coef_)[:-1])) == 1  # one output for a flat list
+    if kind.__name__ in LOGISTIC:
+        one_by_one = getattr(estimator, "solver", "") == "liblinear" or getattr(estimator, "multi_class", "") == "ovr"
+        return single or not one_by_one
+    sigmoid = kind.__name__ == "SGDClassifier" and estimator.loss == "log_loss"  # of several classes no softmax
+    return single and (sigmoid or kind.__name__ in _REGRESSIONS)
 
 
 def network_of_sklearn(estimator: Any) -> Network:
@@ -145,19 +135,18 @@ def network_of_sklearn(estimator: Any) -> Network:
     head = _HEADS[estimator.out_activation_]
     if estimator.n_outputs_ > 1 and head != "softmax":
         raise ModelError(f"this {kind} predicts {estimator.n_outputs_} targets at once; give a model with one.")
-    activation = Activation(_ACTIVATIONS[estimator.activation])
+    activation = _ACTIVATIONS[estimator.activation]
     return Network.build(estimator.coefs_, estimator.intercepts_, activation=activation, head=head)
 
 
 def with_weights(estimator: Any, network: Network) -> Any:
     """A copy of a model or pipeline whose last step has a network's weights; unchanged ones keep every bit."""
     changed = copy.deepcopy(estimator)
-    final = final_of(changed)
+    final = taken_apart(winner(changed))[1]
     if [w.shape for w in network_of_sklearn(final).weights] != [w.shape for w in network.weights]:
         raise ModelError(f"the original model has other layers than the network, whose widths are {network.widths}.")
     if is_linear(final):
-        final.coef_ = _kept(final.coef_, network.weights[0].T)
-        biases = _kept(final.intercept_, network.biases[0])
+        final.coef_, biases = _kept(final.coef_, network.weights[0].T), _kept(final.intercept_, network.biases[0])
         final.intercept_ = biases if np.ndim(biases) else float(biases)
     else:
         final.coefs_ = list(map(_kept, final.coefs_, network.weights))
@@ -204,19 +193,20 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
 
 def _owner(estimator: Any, schema: Schema, options: ModelOptions) -> Owner | None:
     """A model that was read, asked through its library with the owner's rows."""
-    names = names_of(estimator)
-    spread = None if names is None or options.columns else dummy_encoding(names, schema)
     if options.input_format == "codes":
         return None
+    names = names_of(estimator)
+    spread = None if names is None or options.columns else dummy_encoding(names, schema)
     ask = attribute(estimator, "predict_proba") if schema.classes else None
-
-    def library(why: str) -> Loaded:
-        return _asked(estimator, schema, options, why)
-
-    columns = options.columns or (tuple(names) if names is not None and spread is None else table_columns(schema))
-    asked = ask if callable(ask) else estimator.predict
+    columns = options.columns or (names if names is not None and spread is None else table_columns(schema))
     form: Any = "dummies" if spread is not None else "array" if names is None else "frame"
-    return Owner(asked, columns, options.input_format or form, tuple(names or ()), library=library)
+    return Owner(
+        ask if callable(ask) else estimator.predict,
+        columns,
+        options.input_format or form,
+        names or (),
+        library=lambda why: _asked(estimator, schema, options, why),
+    )
 
 
 #: Their probabilities are shares or steps, so ties are common; `predict` gives them to the first class.
@@ -229,7 +219,7 @@ _SHARES = {
 
 def own_threshold(estimator: Any) -> float | None:
     """The cut-off of a classifier that decides by another than one half, on the probability of its last class."""
-    final = final_of(estimator)
+    final = taken_apart(winner(estimator))[1]
     if type(final).__name__ in _SHARES:
         return ABOVE_HALF
     name = {"TunedThresholdClassifierCV": "best_threshold_", "FixedThresholdClassifier": "threshold"}
@@ -265,14 +255,13 @@ def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loade
 def _network(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     with foreign(f"the weights of the {type(final).__name__} cannot be read; fit and save it again"):
         network = network_of_sklearn(final)
-    names = classes_of(final)
     if schema is None:
         chosen = network if options.favourable is None else network.with_favourable(options.favourable)
-        return Loaded(chosen, None, names)
+        return Loaded(chosen, None, classes_of(final))
     if not steps:
-        return Loaded(network, _bare(estimator, schema, options), names)
+        return Loaded(network, _bare(estimator, schema, options), classes_of(final))
     encoding = _behind(estimator, steps, schema, options, encoding_of)
-    return Loaded(network, encoding, names, _order_note(estimator, schema, options))
+    return Loaded(network, encoding, classes_of(final), _order_note(estimator, schema, options))
 
 
 def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -328,10 +317,8 @@ def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | N
     """A perceptron trained on a frame knows its columns; one trained on an array is matched by their number."""
     if options.columns is not None or not hasattr(estimator, "feature_names_in_"):
         return None
-    spread = dummy_encoding(estimator.feature_names_in_, schema)
-    if spread is not None:
-        return spread
-    return Encoding.of_columns(schema, checked_columns(estimator.feature_names_in_, schema))
+    names = estimator.feature_names_in_
+    return dummy_encoding(names, schema) or Encoding.of_columns(schema, checked_columns(names, schema))
 
 
 def _behind(
@@ -356,7 +343,7 @@ def _behind(
             f"the pipeline takes {wanted} columns, but the schema has {len(schema)} attributes "
             f"({', '.join(schema.names)}); list those that it sees under [model] columns."
         )
-    final, complaint = taken_apart(estimator)[1], None
+    final, complaints = taken_apart(estimator)[1], list[ModelError]()
     # Labels such as "1" may have been text when the encoders were fitted; if that is no better, the first counts.
     for as_text in ((), tuple(a.name for a in schema.attributes if a.kind == "category")):
         by_dtype = exact and not as_text and getattr(estimator, "categorical_features", None) == "from_dtype"
@@ -369,14 +356,13 @@ def _behind(
         try:
             return read(asked, schema, decoder.names)
         except ModelError as error:
-            complaint = complaint or error
-    assert complaint is not None  # noqa: S101 - both ways have failed
-    if not isinstance(complaint, RefusedRows) or options.input_format is not None:
-        raise complaint
+            complaints.append(error)
+    if not isinstance(complaints[0], RefusedRows) or options.input_format is not None:
+        raise complaints[0]
     raise RefusedRows(
-        f"{str(complaint).rstrip('.')}; if it was trained on codes that number the labels as the schema does, say "
+        f"{str(complaints[0]).rstrip('.')}; if it was trained on codes that number the labels as the schema does, say "
         f'input_format = "codes" under [model].'
-    ) from complaint
+    ) from complaints[0]
 
 
 def _encoded_rows(steps: list[Any], final: Any, decoder: Decoder, decode: Callable[[Any], Any], codes: Any) -> Any:
@@ -397,7 +383,7 @@ def single_steps(steps: Iterable[Any]) -> Iterator[Any]:
     for step in steps:
         if step in (None, "passthrough", "drop"):
             continue
-        if type(step).__name__ in ("Pipeline", "ColumnTransformer") and _of_sklearn(step):
+        if type(step).__name__ in ("Pipeline", "ColumnTransformer") and "sklearn" in homes_of(step):
             yield from single_steps([entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", ()))])
         else:
             yield step
@@ -409,7 +395,7 @@ _MAX_VALUES = 10_000
 #: Steps that keep the order of values, rounding included: one correctly rounded operation after the other, searches,
 #: or the column as it is; and those that take labels alone.
 MONOTONE = {
-    *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "KBinsDiscretizer", "Binarizer"),
+    *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer"),
     *("SimpleImputer", "MissingIndicator", "FunctionTransformer", "VarianceThreshold", "SelectKBest"),
     *("SelectPercentile", "SelectFromModel", "RFE", "RFECV", "SelectFpr", "SelectFdr", "SelectFwe"),
     *("GenericUnivariateSelect", "SequentialFeatureSelector", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
@@ -534,9 +520,7 @@ def _last_left(ask: Encoders, attributes: Floats, features: Floats, limits: Floa
 
 
 def _keeps_order(step: Any) -> bool:
-    if type(step).__name__ not in MONOTONE:
-        return False
     if type(step).__name__ == "KBinsDiscretizer":
         return bool(step.encode == "ordinal")
     filled = getattr(step, "missing_values", None)  # an imputer may also replace a number
-    return not isinstance(filled, int | float) or bool(np.isnan(filled))
+    return type(step).__name__ in MONOTONE and (not isinstance(filled, int | float) or bool(np.isnan(filled)))

@@ -7,6 +7,7 @@ on who else is asked about. A model of one length gets every text cut and filled
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ class TokenClassifier:
         options: ModelOptions | None = None,
     ):
         options, file, words = options or ModelOptions(), checked_file(path), checked_file(tokenizer, "tokenizer")
-        self._source = (path, tokenizer, classes, options)
+        self._again = partial(TokenClassifier, path, tokenizer, classes=classes, options=options)
         needed("tokenizers", "text", f"the tokenizer {words.name!r}")
         check_file(words, options.max_model_bytes)
         if file.suffix.lower() not in (".onnx", ".pt2"):
@@ -91,7 +92,7 @@ class TokenClassifier:
             self.notes += (f"the model does not name its classes; its outputs are read as {', '.join(given)}.",)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, self._source
+        return self._again, ()
 
     def predict_proba(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         """The probability of every class for each text."""
@@ -101,10 +102,9 @@ class TokenClassifier:
     def _answers(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         tokens = self._tokenizer.encode_batch(list(texts))
         lengths = np.array([len(one.ids) for one in tokens], dtype=np.int64)
-        order = np.argsort(lengths, kind="stable")
         found: dict[int, npt.NDArray[np.float64]] = {}
         for length in np.unique(lengths):
-            alike = order[lengths[order] == length]
+            alike = np.flatnonzero(lengths == length)
             for mine in np.split(alike, range(_TEXTS, len(alike), _TEXTS)):
                 rows = {
                     name: np.array([getattr(tokens[i], part) for i in mine], dtype=np.int64)
@@ -113,11 +113,6 @@ class TokenClassifier:
                 answer = numbers_in(self._run(rows), len(mine), "the model").reshape(len(mine), -1)
                 found |= dict(zip(mine.tolist(), answer, strict=True))
         return np.array([found[i] for i in range(len(tokens))])
-
-
-def _again(*source: Any) -> TokenClassifier:
-    path, tokenizer, classes, options = source
-    return TokenClassifier(path, tokenizer, classes=classes, options=options)
 
 
 def first_texts(given: Any, notify: sandbox.Notify) -> None:

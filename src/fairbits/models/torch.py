@@ -172,10 +172,8 @@ def rows_for(
     Where people are known they are never random numbers: an embedding takes the codes of labels and nothing else.
     """
     complaint = "it has no dense layer that tells; give a schema."
-    tried: list[npt.NDArray[np.floating]] = []
     if schema is not None:
-        people = random_people(schema, count)
-        kinds = (Encoding.identity, Encoding.one_hot)
+        people, kinds = random_people(schema, count), (Encoding.identity, Encoding.one_hot)
         tried = [kind(schema, columns=options.columns).encode(people) for kind in kinds]
     else:
         widths = (attribute(m, "in_features") for m in module.modules())
@@ -211,8 +209,8 @@ def layers_of(run: Run, module: Any, rows: npt.NDArray[Any]) -> tuple[str, ...]:
         run(rows)
     kinds = dict(leaves)
     once = [name for name in calls if calls[name] == 1]
-    active = [n for n in once if type(kinds[n]).__module__ == "torch.nn.modules.activation"]
-    active = [n for n in active if type(kinds[n]).__name__ not in {"Softmax", "LogSoftmax"}]
+    bent = [n for n in once if type(kinds[n]).__module__ == "torch.nn.modules.activation"]
+    active = [n for n in bent if type(kinds[n]).__name__ not in {"Softmax", "LogSoftmax"}]
     return tuple(active or [n for n in once if isinstance(kinds[n], torch.nn.Linear)][:-1])
 
 
@@ -256,8 +254,16 @@ class TorchModel(SeveralClasses):
                 known = [n for n, _ in module.named_modules() if n]
                 raise OptionError(f"the module has no layer {name!r}; {choose_from(name, known)}")
         favourable = 1 if options.favourable is None else options.favourable
-        widths = (rows.shape[1], found.shape[1])
-        return cls(module, *widths, output, layers, favourable, batch=options.batch, someone=rows[:1])
+        return cls(
+            module,
+            rows.shape[1],
+            found.shape[1],
+            output,
+            layers,
+            favourable,
+            batch=options.batch,
+            someone=rows[:1],
+        )
 
     @property
     def classes(self) -> int:
@@ -449,8 +455,7 @@ def input_names(module: Any) -> list[str]:
     method = attribute(module, "forward")
     script = attribute(method, "schema")  # TorchScript has no Python signature
     if script is not None:
-        mine = list(script.arguments)[1:]
-        return [str(one.name) for one in mine if not one.has_default_value()]
+        return [str(one.name) for one in list(script.arguments)[1:] if not one.has_default_value()]
     try:
         parameters = inspect.signature(method).parameters.values()
     except (TypeError, ValueError):  # compiled code, or no method of that name
@@ -464,14 +469,13 @@ def _with_slots(
 ) -> tuple[TorchModel, Encoding]:
     slots, encoding = slots_of(names, [None] * len(names), schema, options)
     rows = encoding.encode(random_people(schema, _TRIAL))
-    complaint: ModelError | None = None
+    complaints: list[ModelError] = []
     for whole, flat in _ways(slots):
         try:
             return TorchModel.of(_cut(module, slots, whole=whole, flat=flat), schema, options, trial=rows), encoding
         except ModelError as error:
-            complaint = complaint or error
-    assert complaint is not None  # noqa: S101 - there is always a way to try
-    raise complaint
+            complaints.append(error)
+    raise complaints[0]
 
 
 def _cut(module: Any, slots: tuple[Slot, ...], *, whole: frozenset[str], flat: bool) -> Any:
@@ -484,12 +488,9 @@ def _cut(module: Any, slots: tuple[Slot, ...], *, whole: frozenset[str], flat: b
             self.inner = module
 
         def forward(self, rows: Any) -> Any:
-            given = []
-            for slot in slots:
-                piece = rows[:, slot.start : slot.stop]
-                piece = piece.long() if slot.name in whole else piece
-                given.append(piece[:, 0] if flat and piece.shape[1] == 1 else piece)
-            return self.inner(*given)
+            pieces = [rows[:, slot.start : slot.stop] for slot in slots]
+            typed = [piece.long() if slot.name in whole else piece for slot, piece in zip(slots, pieces, strict=True)]
+            return self.inner(*(piece[:, 0] if flat and piece.shape[1] == 1 else piece for piece in typed))
 
     cut = Cut()
     cut.training = False  # the module itself is past training; one that was exported refuses to be told
@@ -514,7 +515,17 @@ class Archive:
 
     def chain(self) -> Chain:
         with foreign("its graph is damaged or of an unknown form", NotNative):
-            return self._walk()
+            held = [(kind, spec[kind]) for spec in self.specs for kind in ("parameter", "buffer") if kind in spec]
+            named = {one["arg"]["name"]: one[f"{kind}_name"] for kind, one in held}
+            inputs = [spec["user_input"]["arg"] for spec in self.specs if "user_input" in spec]
+            if len(inputs) > 1:
+                raise NotNative("it has more than one input.")
+            chain, current = Chain(), next((one["as_tensor"]["name"] for one in inputs), None)
+            for node in self.graph["nodes"]:
+                current = self._take(chain, node, current, named)
+            if [entry["as_tensor"]["name"] for entry in self.graph["outputs"]] != [current]:
+                raise NotNative("it puts out more than one value.")
+        return chain
 
     def weight(self, name: str) -> npt.NDArray[Any]:
         held = self.config[name]
@@ -533,10 +544,8 @@ class Archive:
     def write(self, path: str | Path, changed: dict[str, npt.NDArray[np.float64]]) -> None:
         entries = dict(self.entries)
         for name, array in changed.items():
-            old = self.weight(name)
-            entries[f"{self.root}/data/weights/{self.config[name]['path_name']}"] = (
-                array.reshape(old.shape).astype(old.dtype).tobytes()
-            )
+            old, place = self.weight(name), f"{self.root}/data/weights/{self.config[name]['path_name']}"
+            entries[place] = array.reshape(old.shape).astype(old.dtype).tobytes()
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as file:
             for name, content in entries.items():
                 file.writestr(zipfile.ZipInfo(name), content)
@@ -546,21 +555,6 @@ class Archive:
         if found is None:
             raise NotNative(f"it has no {name}; export it again with a newer torch.export.")
         return found
-
-    def _walk(self) -> Chain:
-        held = [(kind, spec[kind]) for spec in self.specs for kind in ("parameter", "buffer") if kind in spec]
-        named = {one["arg"]["name"]: one[f"{kind}_name"] for kind, one in held}
-        inputs = [spec["user_input"]["arg"] for spec in self.specs if "user_input" in spec]
-        if len(inputs) > 1:
-            raise NotNative("it has more than one input.")
-        chain = Chain()
-        current = next((one["as_tensor"]["name"] for one in inputs), None)
-        for node in self.graph["nodes"]:
-            current = self._take(chain, node, current, named)
-        outputs = [entry["as_tensor"]["name"] for entry in self.graph["outputs"]]
-        if outputs != [current]:
-            raise NotNative("it puts out more than one value.")
-        return chain
 
     def _take(self, chain: Chain, node: dict[str, Any], current: str | None, named: dict[str, str]) -> str:
         operation = node["target"].removeprefix("torch.ops.aten.").split(".")[0].rstrip("_")
@@ -581,9 +575,8 @@ class Archive:
 
 def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     """An exported program: read as data where it is a chain of dense layers, else run, if trusted."""
-    archive = Archive(path)
     try:
-        return Loaded(read_output(archive.chain().network(options.favourable), options))
+        return Loaded(read_output(Archive(path).chain().network(options.favourable), options))
     except NotNative as error:
         why = str(error)
     if options.trust_pickle:  # otherwise it is refused below
@@ -691,15 +684,12 @@ def rewrite_torch(network: Network, original: Any, path: Path, options: ModelOpt
         archive.write(path, archive.chain().parameters(network))
         return
     torch = import_torch("writing PyTorch files")
-    module: Any = load_content(torch, original, options) if isinstance(original, Path) else None
-    whole = isinstance(module, torch.nn.Module)
-    if not whole:
-        module = module_of(original, options) if isinstance(original, Path) else copy.deepcopy(original)
+    module: Any = module_of(original, options) if isinstance(original, Path) else copy.deepcopy(original)
     state = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
     for name, array in chain_of_module(module.eval()).parameters(network).items():
         state[name] = torch.from_numpy(np.ascontiguousarray(array)).to(state[name].dtype).reshape(state[name].shape)
     module.load_state_dict(state)
-    if whole:
+    if isinstance(original, Path) and options.factory is None:
         torch.save(module, path)
     else:
         write_module(module, network.inputs, path)

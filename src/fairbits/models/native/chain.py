@@ -8,6 +8,7 @@ parameters that W and b came from, changed native weights can be written back in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,6 @@ class ParameterSource:
     transposed: bool = False
     gain: float = 1.0
     plus: Matrix | float = 0.0
-
-    def restore(self, array: Matrix) -> Matrix:
-        """The parameter's own array, from the one used here."""
-        return (array.T if self.transposed else array) / self.gain + self.plus
 
 
 @dataclass(slots=True)
@@ -71,11 +68,10 @@ class Chain:
     def width(self) -> int | None:
         """How many values come out so far, where that is known."""
         layer = self._open
-        if layer is not None and layer.matrix is not None:
-            return layer.matrix.shape[1]
-        if layer is not None and len(layer.before) > 1:
+        if layer is not None and layer.matrix is None and len(layer.before) > 1:
             return len(layer.before)
-        return None if not self.layers else self.layers[-1].matrix.shape[1]  # type: ignore[union-attr]
+        products = [one.matrix for one in (*self.layers, layer) if one is not None and one.matrix is not None]
+        return products[-1].shape[1] if products else None
 
     def multiply(self, matrix: Matrix, source: ParameterSource | None = None) -> None:
         self._going_on("a product")
@@ -118,17 +114,15 @@ class Chain:
     ) -> None:
         """Take a normalisation: x ↦ (x − mean) / spread · gain + shift, whose shift is a parameter of this name."""
         factor = 1 / spread * gain
-        if shift is None:
-            self.scale(factor, -mean * factor)
-        else:
-            self.scale(factor, shift - mean * factor, ParameterSource(source, plus=mean * factor))
+        moved = None if shift is None else ParameterSource(source, plus=mean * factor)
+        self.scale(factor, (0.0 if shift is None else shift) - mean * factor, moved)
 
     def function(self, name: str, alpha: float | None = None) -> None:
         """Take an activation or a head by its plain name, with a usual slope where none is given."""
-        if name == "softmax":
-            self.end("softmax")
-        elif name == "sigmoid":  # over one value a head, unless more follows; over several an activation
-            self.end("sigmoid") if self.width == 1 and self._open is not None else self._activate(Activation(name))
+        # A sigmoid over one value is a head, unless more follows; over several it is an activation.
+        if name == "softmax" or (name == "sigmoid" and self.width == 1 and self._open is not None):
+            self._going_on(f"a {name} output")
+            self.head = cast(Head, name)  # after which nothing may follow
         elif name in NAMES:
             self._activate(Activation(name, _SLOPES.get(name, 0.0) if alpha is None else float(alpha)))
         else:
@@ -137,29 +131,20 @@ class Chain:
     def _activate(self, activation: Activation) -> None:
         """Take an activation, which ends the open layer."""
         self._going_on(activation.name)
-        if self._open is None:
-            if not self.layers:
-                raise NotNative(f"{activation.name} follows no dense layer.")
-            self._open = Layer(np.ones(1), np.zeros(1))
+        if self._open is None and not self.layers:
+            raise NotNative(f"{activation.name} follows no dense layer.")
         self._close(activation)
-
-    def end(self, head: Head) -> None:
-        """Take the head, after which nothing may follow."""
-        self._going_on(f"a {head} output")
-        self.head = head
 
     def network(self, favourable: int | None = None) -> Network:
         if self._open is None and not self.layers:
             raise NotNative("it has no dense layer.")
-        folded = [layer.folded() for layer in (*self.layers, self._finished())]
-        outputs = folded[-1][0].shape[1]
+        weights, biases = zip(*(layer.folded() for layer in (*self.layers, self._finished())), strict=True)
+        outputs = weights[-1].shape[1]
         head: Head = self.head or ("softmax" if outputs > 1 else "linear")
         if head == "sigmoid" and outputs > 1:
             raise NotNative(f"it ends in {outputs} independent sigmoids; a decision needs one output or a softmax.")
         after = [layer.activation for layer in self.layers if layer.activation is not None]
-        return Network.build(
-            [w for w, _ in folded], [b for _, b in folded], activation=after, head=head, favourable=favourable
-        )
+        return Network.build(weights, biases, activation=after, head=head, favourable=favourable)
 
     def parameters(self, network: Network) -> dict[str, Matrix]:
         """Foreign parameters with which the foreign model is the given network."""
@@ -220,5 +205,5 @@ def _restored(
             continue
         if source is None or not np.isfinite(array).all():
             raise ModelError(f"layer {i} has no {what} of its own in the original that could be changed.")
-        found.append((source, source.restore(array)))
+        found.append((source, (array.T if source.transposed else array) / source.gain + source.plus))
     return found

@@ -54,19 +54,19 @@ class _Function:
     inverse: Callable[[float, float], float | None]
 
 
-def _gelu(x: Values, _: float) -> Values:
+def _erf(x: Values) -> Values:
     from scipy import special
 
-    y: Values = x * (0.5 * (1 + special.erf(x / _ROOT_2)))
-    return y.astype(x.dtype)
+    return np.asarray(special.erf(x / _ROOT_2))
+
+
+def _gelu(x: Values, _: float) -> Values:
+    return np.asarray(x * (0.5 * (1 + _erf(x)))).astype(x.dtype)
 
 
 def _gelu_slope(x: Values, _: float) -> Values:
-    from scipy import special
-
     density = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
-    y: Values = 0.5 * (1 + special.erf(x / _ROOT_2)) + x * density
-    return y.astype(x.dtype)
+    return np.asarray(0.5 * (1 + _erf(x)) + x * density).astype(x.dtype)
 
 
 def _gelu_tanh(x: Values, _: float) -> Values:
@@ -140,6 +140,10 @@ def without_denormals(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float3
 
 
 Head = Literal["softmax", "sigmoid", "linear"]
+#: What becomes of the outputs, (n, outputs).
+_HEADS: dict[Head, Callable[[Values], Array]] = {
+    **{"softmax": lambda logits: softmax(logits, axis=1), "sigmoid": expit, "linear": lambda logits: logits},
+}
 #: Rows that are scored at a time: activations stay in cache, and BLAS does not wake its threads for so little.
 _BLOCK = 256
 
@@ -249,9 +253,11 @@ class Network(SeveralClasses):
                 f"a {self.head} head does not go with {width} outputs; "
                 f"softmax needs two or more, sigmoid and linear need one."
             )
-        classes = {"softmax": width, "sigmoid": 2, "linear": 0}[self.head]
-        widths = tuple(int(w.shape[1]) for w in self.weights)
-        settled = {"inputs": int(self.weights[0].shape[0]), "widths": widths, "classes": classes}
+        settled = {
+            "inputs": int(self.weights[0].shape[0]),
+            "widths": tuple(int(w.shape[1]) for w in self.weights),
+            "classes": {"softmax": width, "sigmoid": 2, "linear": 0}[self.head],
+        }
         for name, value in settled.items():
             object.__setattr__(self, name, value)
         if not 0 <= self.favourable < self.classes and self.head != "linear":
@@ -290,9 +296,7 @@ class Network(SeveralClasses):
             Encoded rows, (n, inputs).
         """
         logits = self.logits(inputs)
-        if self.head == "linear":
-            return logits[:, 0]
-        return expit(self._margins(logits))
+        return logits[:, 0] if self.head == "linear" else expit(self._margins(logits))
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
         """The probability of every class of each encoded row, (n, classes); a regression has none.
@@ -302,12 +306,9 @@ class Network(SeveralClasses):
         inputs
             Encoded rows, (n, inputs).
         """
-        logits = self.logits(inputs)
         if self.head == "linear":
             raise ModelError("a regression network has no classes; use its scores.")
-        if self.head == "softmax":
-            return np.asarray(softmax(logits, axis=1), dtype=np.float32)
-        return np.column_stack([expit(-logits[:, 0]), expit(logits[:, 0])]).astype(np.float32)
+        return np.asarray(_HEADS[self.head](self._by_class(inputs)), dtype=np.float32)
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The most likely class of each encoded row, (n,); a tie goes to the favourable one, then to the first.
@@ -317,13 +318,16 @@ class Network(SeveralClasses):
         inputs
             Encoded rows, (n, inputs).
         """
-        logits = self.logits(inputs)
         if self.head == "linear":
             raise ModelError("a regression network decides no class; use its scores.")
-        if self.head == "sigmoid":
-            logits = np.column_stack([-logits[:, 0], logits[:, 0]])
+        logits = self._by_class(inputs)
         ahead = logits[:, self.favourable] >= logits.max(axis=1)
         return np.where(ahead, self.favourable, np.argmax(logits, axis=1))
+
+    def _by_class(self, inputs: npt.ArrayLike) -> Array:
+        """What speaks for each class before the head."""
+        logits = self.logits(inputs)
+        return logits if self.head == "softmax" else np.column_stack([-logits[:, 0], logits[:, 0]])
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
         """Slope of the score, the logit margin or the loss with respect to the inputs, (n, inputs).
@@ -367,9 +371,7 @@ class Network(SeveralClasses):
             Encoded rows, (n, inputs).
         """
         *hidden, last = self._forward(inputs)[1]
-        if self.head != "linear":
-            last = softmax(last, axis=1) if self.head == "softmax" else expit(last)
-        return (*hidden, last)
+        return (*hidden, _HEADS[self.head](last))
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
         """Slope of Σ slopes · outputs of a layer by the inputs, (n, inputs); the last layer counts before its head.
@@ -385,8 +387,7 @@ class Network(SeveralClasses):
         """
         if not 0 <= layer < len(self.weights):
             raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
-        befores = self._forward(inputs)[0]
-        slope = np.asarray(slopes, dtype=np.float32)
+        befores, slope = self._forward(inputs)[0], np.asarray(slopes, dtype=np.float32)
         if layer < len(self.activations_after):
             slope = slope * self.activations_after[layer].slope(befores[layer])
         return self._backward(befores[: layer + 1], slope)

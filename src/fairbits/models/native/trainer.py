@@ -64,8 +64,7 @@ def refit(
     from threadpoolctl import threadpool_limits
 
     fitting = fitting or Fitting()
-    rows = np.asarray(inputs, dtype=np.float32)
-    wanted = np.asarray(targets)
+    rows, wanted = np.asarray(inputs, dtype=np.float32), np.asarray(targets)
     if len(rows) == 0 or len(rows) != len(wanted):
         raise ModelError(f"training needs rows and as many targets, but got {len(rows)} and {len(wanted)}.")
     if fitting.consistency and pairs is None:
@@ -75,16 +74,14 @@ def refit(
         raise OptionError(f"prejudice is {fitting.prejudice:g}, but no groups are given; say whom it should not tell.")
     members = None if groups is None or not fitting.prejudice else _Members(np.asarray(groups), len(rows))
     scaling = Scaling(rows)
-    learner = Learner(scaling.unfolded(network), targets=wanted)
+    learner, scaled = Learner(scaling.unfolded(network), targets=wanted), scaling(rows)
     kept = np.asarray(frozen, dtype=np.int64)
-    scaled = scaling(rows)
     with threadpool_limits(1):
         for mine, rate in _steps(len(rows), fitting, rng):
             loss = learner.slopes(scaled[mine], wanted[mine], None if weights is None else weights[mine])
             if pairs is not None and fitting.consistency:
                 one, other = pairs(rng, fitting.batch // 2 or 1)
-                apart = learner.pair_slopes(scaling(one), scaling(other), whole=fitting.whole)
-                loss.add(apart, fitting.consistency)
+                loss.add(learner.pair_slopes(scaling(one), scaling(other), whole=fitting.whole), fitting.consistency)
             if members is not None:
                 loss.add(learner.prejudice_slopes(scaled[members.drawn(rng)], members.shares), fitting.prejudice)
             loss.weights[0][kept] = 0
@@ -124,7 +121,6 @@ class Slopes:
     loss: float
     flat: Floats
     weights: list[Floats]
-    biases: list[Floats]
 
     def add(self, other: Slopes, factor: float) -> None:
         self.loss += factor * other.loss
@@ -141,8 +137,7 @@ class Learner:
         self._origin = network
         self.flat = np.concatenate([a.ravel() for a in (*network.weights, *network.biases)]).astype(dtype)
         self.weights, self.biases = self._views(self.flat)
-        spread = float(np.std(targets)) if network.head == "linear" else 1.0
-        self._unit = spread or 1.0
+        self._unit = (float(np.std(targets)) if network.head == "linear" else 1.0) or 1.0
         self._time = 0
         self._first, self._second = np.zeros_like(self.flat), np.zeros_like(self.flat)
 
@@ -174,8 +169,7 @@ class Learner:
         if self._origin.head == "linear":
             miss = (logits[:, 0] - targets.astype(logits.dtype)) / logits.dtype.type(self._unit)
             return (2 * miss / self._unit)[:, None], miss**2
-        wanted = targets.astype(logits.dtype)
-        soft = targets.ndim == 2
+        wanted, soft = targets.astype(logits.dtype), targets.ndim == 2
         if soft and self._origin.head == "sigmoid":
             return special.expit(logits) - wanted[:, 1:], np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
         if self._origin.head == "sigmoid":
@@ -259,7 +253,7 @@ class Learner:
             slope.sum(axis=0, out=biases[i])
             if i:
                 slope = (slope @ self.weights[i].T) * self._origin.activations_after[i - 1].slope(befores[i - 1])
-        return Slopes(loss, flat, weights, biases)
+        return Slopes(loss, flat, weights)
 
 
 def _log_masses(logits: Floats) -> Floats:

@@ -6,6 +6,7 @@ says of its trees is checked before anything follows their child numbers: its ow
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import re
@@ -97,30 +98,25 @@ def library_of_file(file: Path) -> str:
 def opened_booster(library: str, file: Path) -> Any:
     """The library's own object for a file."""
     with foreign(f"the model {str(file)!r} cannot be opened by {library}"):
+        home = importlib.import_module(library)
         if library == "lightgbm":
-            import lightgbm
-
-            return lightgbm.Booster(model_str=clean_text(file.read_text(encoding="utf-8")))
+            return home.Booster(model_str=clean_text(file.read_text(encoding="utf-8")))
         if library == "xgboost":
-            import xgboost
-
-            facts = json.loads(xgboost.Booster(model_file=str(file)).save_config())
+            facts = json.loads(home.Booster(model_file=str(file)).save_config())
             decides = facts["learner"]["objective"]["name"].startswith(("binary:", "multi:"))
-            model = xgboost.XGBClassifier() if decides else xgboost.XGBRegressor()
+            model = home.XGBClassifier() if decides else home.XGBRegressor()
             model.load_model(str(file))
             return model
-        import catboost
-
         way = "json" if file.suffix.lower() == ".json" else "cbm"
-        model = catboost.CatBoostRegressor().load_model(str(file), format=way)  # puts out the exponential of its loss
-        if len(getattr(model, "classes_", ())) > 1:
-            model = catboost.CatBoostClassifier().load_model(str(file), format=way)
-        return model
+        model = home.CatBoostRegressor().load_model(str(file), format=way)  # puts out the exponential of its loss
+        decides = len(getattr(model, "classes_", ())) > 1
+        return home.CatBoostClassifier().load_model(str(file), format=way) if decides else model
 
 
 def is_booster(model: Any) -> bool:
-    home = type(model).__module__.partition(".")[0]
-    return is_sklearn_ensemble(model) or type(model).__name__ in _KINDS.get(home, ())
+    return is_sklearn_ensemble(model) or type(model).__name__ in _KINDS.get(
+        type(model).__module__.partition(".")[0], ()
+    )
 
 
 def from_booster(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -139,8 +135,7 @@ def read_object(model: Any) -> Read:
         if library == "lightgbm":
             read = ensemble_of_booster(getattr(model, "booster_", model))
         elif library == "xgboost":
-            bare = type(model).__name__ == "Booster"
-            taken = getattr(model, "missing", np.nan)
+            bare, taken = type(model).__name__ == "Booster", getattr(model, "missing", np.nan)
             if not np.isnan(taken):
                 raise NotNative(f"it takes {taken:g} for a missing value.")
             document = (model if bare else model.get_booster()).save_raw("json")
@@ -156,7 +151,7 @@ def read_object(model: Any) -> Read:
 def with_encoding(
     read: Read, encoding: Encoding | None, notes: tuple[str, ...] = (), *, favourable: int | None = None
 ) -> Loaded:
-    model = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
+    model = TreeModel(read.ensemble, read.classes, name=read.name)
     chosen = model if favourable is None else model.with_favourable(favourable)
     return Loaded(chosen, encoding, read.labels, (*read.notes, *notes))
 
@@ -167,9 +162,9 @@ def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
     decides = bool(read.classes) if schema is None or schema.target is None else bool(schema.classes)
     if not read.classes and ensemble.outputs > 1:
         raise ModelError(f"{read.name} predicts {ensemble.outputs} values at once; give a model with one.")
-    if read.classes or not decides:
-        return read if read.classes else replace(read, classes=0)
-    if schema is not None and len(schema.classes) != 2:
+    if not read.classes and not decides:
+        return replace(read, classes=0)
+    if read.classes or (schema is not None and len(schema.classes) != 2):
         return read
     names = ("0", "1") if schema is None else schema.classes
     if read.classes is None and ensemble.link == "identity" and options.output in (None, "logit"):
@@ -177,8 +172,8 @@ def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
             f"{read.name} puts out raw sums ({read.objective or 'no objective stated'}), which are read as the "
             f'logit of {names[1]!r}; if they are something else, say so with output = "…" under [model].'
         )
-        more = () if options.output else (note,)
-        return replace(read, ensemble=replace(ensemble, link="logistic"), classes=2, notes=(*read.notes, *more))
+        notes = read.notes if options.output else (*read.notes, note)
+        return replace(read, ensemble=replace(ensemble, link="logistic"), classes=2, notes=notes)
     note = f"{read.name} predicts a value ({read.objective}), which is read as the probability of {names[1]!r}."
     return replace(read, classes=2, notes=(*read.notes, note))
 
@@ -207,43 +202,37 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     sums = isinstance(loaded.model, TreeModel) and loaded.model.ensemble.link == "logistic"
     if sums and options.output is None and ((theirs < 0) | (theirs > 1)).any():
         theirs = expit(theirs)  # trained for an objective of its own, it puts out the sums that a note calls logits
-    apart = np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))
-    if apart.max() <= _APART:
-        return ""
-    return f"its trees, as read, score somebody {apart.max():.2g} away from what it predicts."
+    apart = float((np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))).max())
+    return "" if apart <= _APART else f"its trees, as read, score somebody {apart:.2g} away from what it predicts."
 
 
 def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Encoding, tuple[str, ...]]:
     """How codes become rows of features, and notes on what had to be assumed."""
-    features, notes = read.features, list[str]()
+    notes = list[str]()
     used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
     columns, fixed = _columns(read, schema, options, used)
 
     def whole(attribute: Attribute, place: int) -> Part:
         return _whole_part(attribute, place, read, options, used=place in used, notes=notes)
 
-    parts = parts_of(columns, schema, whole)
-    notes += () if features.names else column_note(tuple(columns.values()), options)
-    return Encoding(parts, fixed=fixed, dtype=np.float64), tuple(notes)
+    encoding = Encoding(parts_of(columns, schema, whole), fixed=fixed, dtype=np.float64)
+    return encoding, (*notes, *(() if read.names else column_note(tuple(columns.values()), options)))
 
 
 def _columns(
     read: Read, schema: Schema, options: ModelOptions, used: set[int]
 ) -> tuple[dict[int, str], dict[int, float]]:
     """The table's column of each feature; features that no split looks at may be missing from the table."""
-    names, count = read.features.names, read.features.count
-    if not names:
-        columns = options.columns or table_columns(schema)
+    if not read.names:
+        columns, count = options.columns or table_columns(schema), read.ensemble.features
         if len(columns) != count:
             raise ModelError(
                 f"{read.name} takes {count} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
                 f"list those that it sees under [model] columns."
             )
         return dict(enumerate(columns)), {}
-    known = label_columns(schema)
-    found = dict[int, str]()
-    fixed = dict[int, float]()
-    for place, name in enumerate(names):
+    known, found, fixed = label_columns(schema), dict[int, str](), dict[int, float]()
+    for place, name in enumerate(read.names):
         column = _match(name, known)
         if column is not None and column not in found.values():
             found[place] = column
@@ -260,30 +249,26 @@ def _columns(
 def _match(name: str, known: Iterable[str]) -> str | None:
     if name in known:
         return name
-    plain = [column for column in known if _plain(column) == _plain(name)]  # LightGBM rewrites blanks and signs
+    rewritten = {column: re.sub(r"\W+", "_", column) for column in (name, *known)}  # as LightGBM does blanks and signs
+    plain = [column for column in known if rewritten[column] == rewritten[name]]
     return plain[0] if len(plain) == 1 else None
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"\W+", "_", name)
 
 
 def _whole_part(
     attribute: Attribute, place: int, read: Read, options: ModelOptions, *, used: bool, notes: list[str]
 ) -> Part:
     """An attribute that is one feature: a number, or the model's number for each category."""
-    features, categorical = read.features, place in read.features.categories
     number = Numeric(place, gap=None if attribute.kind == "category" else attribute.gap)
     if attribute.kind == "real" or options.input_format == "codes":
         return number
-    known = features.categories.get(place)
+    known = read.categories.get(place)
     if known is not None:
         return _by_value(attribute, place, known, read, used=used, notes=notes)
     if attribute.kind == "integer":
         return number
     if not any(isinstance(value, str) for value in values_of(attribute).tolist()):
         spelled = [float(value) for value in values_of(attribute).tolist()]
-    elif categorical:
+    elif place in read.categories:
         present = sorted(label for label in attribute.labels if label != MISSING)
         spelled = [np.nan if label == MISSING else float(present.index(label)) for label in attribute.labels]
         if used:
@@ -293,7 +278,7 @@ def _whole_part(
             )
     elif all(label == MISSING or _digits(label) for label in attribute.labels):  # "02139": it cannot take text
         spelled = [np.nan if label == MISSING else float(label) for label in attribute.labels]
-    elif features.names and used:  # its own columns, but not these values: codes would be a guess
+    elif read.names and used:  # its own columns, but not these values: codes would be a guess
         raise ModelError(
             f"{read.name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if "
             f'it was trained on codes that number the labels as the schema does, say input_format = "codes" under '
@@ -314,7 +299,7 @@ def _by_value(
     texts = there = list(attribute.labels)
     if attribute.kind == "integer":
         texts = there = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
-        number |= {text_of(int(value)): i for i, value in enumerate(known) if _is_whole(value) or _digits(str(value))}
+        number |= {text_of(int(value)): i for i, value in enumerate(known) if _whole_number(value)}
         if attribute.allowed:
             there = [text_of(code) for code in attribute.allowed]
     else:
@@ -324,7 +309,7 @@ def _by_value(
             if known_as is not None:
                 number[text] = number[known_as]
     strange = [text for text in there if text not in number and text != MISSING]
-    if strange and ((read.features.refuses and used) or len(strange) == len(there)):
+    if strange and ((read.refuses and used) or len(strange) == len(there)):
         if not all(str(value).isascii() for value in known):
             raise NotNative(f"the categories of {attribute.name!r} are not all ASCII, and its library cuts such names.")
         raise ModelError(
@@ -342,5 +327,6 @@ def _digits(label: str) -> bool:
     return label.isascii() and label.isdecimal()
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+def _whole_number(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value).is_integer() if number else _digits(str(value))

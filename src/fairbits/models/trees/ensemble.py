@@ -3,7 +3,7 @@
 A split sends a value to the left where ``value <= threshold``, or where the value is in a set of categories; values
 are first rounded to the precision that the library compares in. What counts as missing, and where it goes, is stated
 per split. The readers beside this file turn each library's own rules into these, so that scores come out the same: to
-the last bit, because sums are added in the library's precision and order (``predictions``).
+the last bit, because sums are added in the library's precision and order (``predicted``).
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from fairbits.functions import c_exp, expit, softmax
 from fairbits.models.base import Array, SeveralClasses, checked_rows
 
 Floats = npt.NDArray[np.float64]
-#: Nodes of one ensemble, and of one tree: beyond these a file is refused before it fills the memory.
-MAX_NODES, MAX_TREE_NODES = 50_000_000, 5_000_000
-#: Levels of one tree.
-MAX_DEPTH = 10_000
+#: Nodes of one tree that make sense; how much memory and time all of them take is limited where a file is tried out.
+MAX_TREE_NODES = 5_000_000
 
 
 class Damaged(ModelError):
@@ -67,21 +65,17 @@ def check_tree(tree: Tree, number: int, features: int, outputs: int) -> None:
         raise Damaged(f"{name} has a child outside of its {n:,} nodes.")
     if len(np.unique(children)) != len(children):
         raise Damaged(f"{name} has a node with two parents, so that it is no tree.")
-    if not np.isfinite(tree.values[~inner]).all():
-        raise Damaged(f"{name} has a leaf whose value is not finite.")
-    if np.isnan(tree.threshold[inner]).any():
-        raise Damaged(f"{name} has a split whose threshold is no number.")
+    if not np.isfinite(tree.values[~inner]).all() or np.isnan(tree.threshold[inner]).any():
+        raise Damaged(f"{name} has a leaf whose value is not finite, or a split whose threshold is no number.")
 
 
-def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def from_root(tree: Tree) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The nodes that can be reached, level by level, the two children of a split side by side; and where each one's
     children stand in that order. What a library has pruned but kept in its arrays is left out.
     """
     order, children = [np.zeros(1, dtype=np.int64)], []
     total = 1
     while len(order[-1]):
-        if len(order) > MAX_DEPTH:
-            raise Damaged(f"tree {number + 1} is deeper than the {MAX_DEPTH:,} levels that are read.")
         level = order[-1]
         split = tree.feature[level] >= 0
         begin = np.zeros(len(level), dtype=np.int64)
@@ -100,9 +94,6 @@ Link = Literal["identity", "logistic", "softmax", "exp", "softplus", "step", "sq
 NOTHING, ZERO, NAN = 0, 1, 2
 #: LightGBM reads everything as near to zero as this as zero.
 ZERO_WIDTH = float(np.float32(1e-35))
-#: Outputs of one ensemble, and truth values of all its sets of categories.
-MAX_OUTPUTS, MAX_CATEGORIES = 10_000, 200_000_000
-
 
 #: What an ensemble knows of each node.
 _BY_NODE: dict[str, Any] = {
@@ -158,26 +149,18 @@ class Ensemble:
     ) -> Ensemble:
         """Trees that were read, checked and put one after the other; ``scale`` multiplies what each adds."""
         base = np.array(base, dtype=np.float64).ravel()
-        if not 0 < len(base) <= MAX_OUTPUTS:
-            raise Damaged(f"it has {len(base):,} outputs; between 1 and {MAX_OUTPUTS:,} make sense.")
-        if not np.isfinite(base).all():
-            raise Damaged("the value that it starts from is not finite.")
-        total = sum(len(tree.feature) for tree in trees)
-        if total > MAX_NODES:
-            raise Damaged(f"it has {total:,} nodes, more than the {MAX_NODES:,} that are read.")
+        if not len(base) or not np.isfinite(base).all():
+            raise Damaged("the value that it starts from is not finite, or not there.")
         widths = {tree.values.shape[1] for tree in trees} or {1}
         if len(widths) > 1:
             raise Damaged("its trees have leaves of several widths.")
         pieces: list[dict[str, Any]] = [dict.fromkeys(_BY_NODE, np.empty(0)) | {"values": np.empty((0, *widths))}]
         members: list[npt.NDArray[np.bool_]] = []
         known: list[npt.NDArray[np.bool_] | None] = []
-        roots, start, room = [], 0, MAX_CATEGORIES
+        roots, start = [], 0
         for number, tree in enumerate(trees):
             check_tree(tree, number, features, len(base))
-            room -= sum(int(chosen.max(initial=0)) + 1 for chosen in (tree.categories or {}).values())
-            if room < 0:
-                raise Damaged(f"its splits name categories beyond the {MAX_CATEGORIES:,} that are read.")
-            order, first = from_root(tree, number)
+            order, first = from_root(tree)
             inner = tree.feature[order] >= 0
             sets = np.full(len(tree.feature), -1, dtype=np.int32)
             for node, chosen in (tree.categories or {}).items():
@@ -193,8 +176,7 @@ class Ensemble:
         arrays = {
             name: np.concatenate([piece[name] for piece in pieces]).astype(kind) for name, kind in _BY_NODE.items()
         }
-        whole = {"roots": roots, "output": [tree.output for tree in trees]}
-        arrays |= {name: np.array(numbers, dtype=np.int64) for name, numbers in whole.items()}
+        arrays |= {"roots": np.array(roots, np.int64), "output": np.array([one.output for one in trees], np.int64)}
         for array in (*arrays.values(), base, *members):
             array.setflags(write=False)
         return cls(
@@ -272,12 +254,8 @@ class Ensemble:
             found[:, tree] = at
         return found
 
-    def predictions(self, rows: npt.ArrayLike) -> Floats:
-        """What the library predicts, to the bit: one column, or one for every class."""
-        return self.predicted(self.leaves(rows))
-
     def predicted(self, leaves: npt.NDArray[np.int32]) -> Floats:
-        """The same for rows whose leaves are known, (n, trees)."""
+        """What the library predicts for rows of these leaves, (n, trees), to the bit: one column, or one per class."""
         return exact_link(self.sums(leaves), self.link, self.slope, single=self.adds == "float32")
 
     def sums(self, leaves: npt.NDArray[np.int32]) -> Floats:
@@ -309,9 +287,7 @@ class Ensemble:
         return replace(self, values=np.ascontiguousarray(self.values[:, list(order)]), base=base)
 
     def only_output(self, output: int) -> Ensemble:
-        """The same trees with one of their outputs, where no other is needed to tell it (no softmax)."""
-        if self.width == 1:
-            raise ValueError("trees with leaves of one value belong to one output each.")
+        """The same trees with one of several outputs of a leaf, where no other is needed to tell it (no softmax)."""
         return replace(self, values=np.ascontiguousarray(self.values[:, [output]]), base=self.base[[output]].copy())
 
 
@@ -364,29 +340,22 @@ def _flags(categories: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return flags
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """Names (none where the model was trained on an array) and which features are categories.
-
-    ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
-    where the model does not remember them. ``refuses`` says that the library refuses categories that it has never seen,
-    where others read them as missing.
-    """
-
-    names: tuple[str, ...]
-    count: int
-    categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
-    refuses: bool = False
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Read:
-    """What a reader made of a model. ``classes`` as in TreeModel; ``labels`` are their names, where it names them."""
+    """What a reader made of a model. ``classes`` as in TreeModel; ``labels`` are their names, where it names them.
+
+    ``names`` are those of features, none where the model was trained on an array. ``categories`` holds the values of
+    each categorical feature in the order of the model's numbers for them, or None where the model does not remember
+    them. ``refuses`` says that the library refuses categories that it has never seen, where others read them as
+    missing.
+    """
 
     ensemble: Ensemble
     classes: int | None
-    features: Features
     name: str
+    names: tuple[str, ...]
+    categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
+    refuses: bool = False
     objective: str = ""
     labels: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
@@ -403,7 +372,6 @@ class TreeModel(SeveralClasses):
     ensemble: Ensemble
     classes: int | None = None
     favourable: int = 1
-    names: tuple[str, ...] = ()
     name: str = "the tree ensemble"
     rule: DecisionRule | None = None
 
@@ -438,5 +406,5 @@ class TreeModel(SeveralClasses):
 
     def _predictions(self, inputs: npt.ArrayLike) -> Floats:
         rows = checked_rows(inputs, self.inputs, self.name, np.float64)
-        pieces = [rows[start : start + _ROWS] for start in range(0, max(len(rows), 1), _ROWS)]
-        return np.concatenate(list(map(self.ensemble.predictions, pieces)))
+        pieces = (self.ensemble.leaves(rows[start : start + _ROWS]) for start in range(0, max(len(rows), 1), _ROWS))
+        return np.concatenate(list(map(self.ensemble.predicted, pieces)))

@@ -22,7 +22,8 @@ import numpy.typing as npt
 from fairbits.domain import Attribute, text_of
 from fairbits.functions import c_log
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Features, Link, Read, Tree, check_tree
+from fairbits.models.predictors import own_names
+from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Read, Tree, check_tree
 
 # LightGBM writes lines of ``key=value``, first of the model, then of each tree. How a split decides:
 # ``include/LightGBM/tree.h`` (NumericalDecision, CategoricalDecision); what predictions are made of the sums: the
@@ -47,12 +48,11 @@ def ensemble_of_booster(booster: Any) -> Read:
     objective, *details = facts.get("objective", "custom").split() or ["custom"]
     link, slope, classes = _link_of_text(objective, dict(entry.partition(":")[::2] for entry in details), per_round)
     parts = [_facts(block) for block in blocks]
-    if any(map(_is_linear, parts)):
+    if any(part.get("is_linear", "0") != "0" for part in parts):
         raise NotNative("its leaves hold linear models.")
     trees = [_tree_of_text(part, number % per_round) for number, part in enumerate(parts)]
     divisor = float(max(1, len(trees) // per_round)) if "average_output" in facts else 1.0
-    names = tuple(facts["feature_names"].split())
-    infos = facts["feature_infos"].split()
+    names, infos = facts["feature_names"].split(), facts["feature_infos"].split()
     ensemble = Ensemble.build(
         trees, features=len(names), base=np.zeros(per_round), link=link, slope=slope, divisor=divisor
     )
@@ -62,9 +62,7 @@ def ensemble_of_booster(booster: Any) -> Read:
         raise NotNative("its categories do not say which columns they belong to.")
     known = lists if len(lists) == len(categorical) else [None] * len(categorical)
     values = dict(zip(categorical, known, strict=True))
-    made_up = names == tuple(f"Column_{i}" for i in range(len(names)))
-    features = Features(() if made_up else names, len(names), values)
-    return Read(ensemble, classes, features, "the LightGBM model", objective=objective)
+    return Read(ensemble, classes, "the LightGBM model", own_names(names), values, objective=objective)
 
 
 #: What predictions are made of; LightGBM's reader does without the rest, and trusts whatever stands in it.
@@ -87,8 +85,7 @@ def clean_text(text: str) -> str:
     trees, end, rest = text.replace("\r\n", "\n").partition("\nend of trees")
     head, *blocks = trees.split("\nTree=")
     facts = _facts(head)
-    features = int(facts["max_feature_idx"]) + 1
-    per_round = int(facts["num_tree_per_iteration"])
+    features, per_round = int(facts["max_feature_idx"]) + 1, int(facts["num_tree_per_iteration"])
     counted = [len(facts.get(key, "").split()) for key in ("feature_names", "feature_infos")]
     cut = "\nparameters:" in rest and "\nend of parameters" not in rest
     if (
@@ -130,7 +127,7 @@ def _check_tree(facts: dict[str, str], features: int, number: int) -> None:
         _numbers(facts, key, np.float64)
     if facts.get("is_linear", "0") not in ("0", "1"):
         raise ValueError(f"tree {number + 1} says neither that it is linear nor that it is not")
-    if _is_linear(facts):
+    if facts.get("is_linear") == "1":
         terms, used = _numbers(facts, "num_features"), _numbers(facts, "leaf_features")
         sizes = [len(facts.get(key, "").split()) for key in ("leaf_const", "leaf_features", "leaf_coeff")]
         if len(terms) != leaves or (terms < 0).any() or sizes != [leaves, *[int(terms.sum())] * 2]:
@@ -148,10 +145,6 @@ def _link_of_text(objective: str, settings: dict[str, str], outputs: int) -> tup
     if link == "identity" and classes == 0 and "sqrt" in settings:
         link = "square"
     return link, slope, outputs if link in ("softmax", "logistic_each") else classes
-
-
-def _is_linear(facts: dict[str, str]) -> bool:
-    return facts.get("is_linear", "0") != "0"
 
 
 def _tree_of_text(facts: dict[str, str], output: int) -> Tree:
@@ -246,18 +239,22 @@ def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
     ensemble = Ensemble.build(
         trees[:kept], features=features, base=base, link=link, precision="float32", adds="float32"
     )
-    notes: tuple[str, ...] = ()
-    if kept < len(trees):
-        notes = (
-            f"the model was trained with early stopping, so its first {kept:,} of {len(trees):,} trees predict, as "
-            f"XGBoost's scikit-learn classes have it (a bare Booster takes all of them).",
-        )
+    note = (
+        f"the model was trained with early stopping, so its first {kept:,} of {len(trees):,} trees predict, as "
+        f"XGBoost's scikit-learn classes have it (a bare Booster takes all of them)."
+    )
     number = {True: classes or 2, False: 0, None: None}[decides]
-    names = tuple(learner.get("feature_names") or ())
-    made_up = names == tuple(f"f{i}" for i in range(features))
     known = _remembered(model.get("cats") or {}, learner.get("feature_types") or [])
-    made = Features(() if made_up else names, features, known, refuses=True)
-    return Read(ensemble, number, made, "the XGBoost model", objective=objective, notes=notes)
+    return Read(
+        ensemble,
+        number,
+        "the XGBoost model",
+        own_names(learner.get("feature_names") or ()),
+        known,
+        refuses=True,
+        objective=objective,
+        notes=(note,) if kept < len(trees) else (),
+    )
 
 
 def missing_notes(attributes: Sequence[Attribute]) -> tuple[str, ...]:
@@ -360,27 +357,22 @@ def ensemble_of_catboost(model: Any) -> Read:
         raise NotNative(f"it has {other} features, which CatBoost itself turns into numbers.")
     floats = {int(feature["feature_index"]): feature for feature in info["float_features"]}
     count = 1 + max(int(feature["flat_feature_index"]) for feature in floats.values())
-    names = tuple(str(name) for name in model.feature_names_)[:count]
-    made_up = all(name in ("", str(place)) for place, name in enumerate(names))  # columns that never had names
     scale, bias = document["scale_and_bias"]
     if float(scale) != 1.0:
         raise NotNative(f"its sums are scaled by {float(scale):g}.")
-    if "oblivious_trees" in document:
-        trees = [_symmetric(tree, floats) for tree in document["oblivious_trees"]]
-    else:
-        trees = [_nested(tree, floats) for tree in document["trees"]]
-    outputs = trees[0].values.shape[1] if trees else np.size(bias)
+    trees = [_symmetric(tree, floats) for tree in document.get("oblivious_trees", ())]
+    trees += [_nested(tree, floats) for tree in document.get("trees", ())]
     loss = facts.get("params", {}).get("loss_function", {}).get("type", "")
     if loss not in _CATBOOST:
         raise NotNative(f"its loss function {loss!r} is not known here.")
     link, decides = _CATBOOST[loss]
-    classes = max(outputs, 2) if decides else 0
-    base = np.broadcast_to(np.ravel(bias).astype(np.float64), outputs)
+    outputs = trees[0].values.shape[1] if trees else np.size(bias)
+    classes, base = max(outputs, 2) if decides else 0, np.broadcast_to(np.ravel(bias).astype(np.float64), outputs)
     ensemble = Ensemble.build(trees, features=count, base=base, link=link, precision="float32", base_last=True)
     labels = facts.get("class_params", {}).get("class_names") if classes else None
     texts = None if not labels or len(labels) != classes else tuple(text_of(value) for value in labels)
-    features = Features(() if made_up else names, count)
-    return Read(ensemble, classes, features, "the CatBoost model", objective=loss, labels=texts)
+    names = own_names(model.feature_names_[:count])
+    return Read(ensemble, classes, "the CatBoost model", names, objective=loss, labels=texts)
 
 
 def _symmetric(tree: Any, floats: Mapping[int, Any]) -> Tree:
@@ -431,14 +423,12 @@ _LOSSES: dict[str, Link] = {
     **dict.fromkeys(("squared_error", "absolute_error", "quantile"), "identity"),
     **dict.fromkeys(("poisson", "gamma"), "exp"),
 }
-_DUMMIES = {"DummyClassifier", "DummyRegressor"}
 
 
 def is_sklearn_ensemble(estimator: Any) -> bool:
     """Whether it is one of scikit-learn's own tree models (a subclass may predict otherwise)."""
-    kind = type(estimator)
-    known = _FORESTS | _TREES | _BOOSTED | _HISTOGRAMS
-    return kind.__name__ in known and kind.__module__.startswith("sklearn.")
+    known = type(estimator).__name__ in _FORESTS | _TREES | _BOOSTED | _HISTOGRAMS
+    return known and type(estimator).__module__.startswith("sklearn.")
 
 
 def ensemble_of_sklearn(estimator: Any) -> Read:
@@ -461,11 +451,10 @@ def ensemble_of_sklearn(estimator: Any) -> Read:
         ensemble = Ensemble.build(
             trees, features=features, base=np.zeros(width), precision="float32", divisor=float(max(len(trees), 1))
         )
-    names = tuple(str(name) for name in getattr(estimator, "feature_names_in_", ()))
-    number = 0 if labels is None else len(labels)
-    if number == 1:
+    if labels is not None and len(labels) == 1:
         raise NotNative(f"this {kind} knows a single class.")
-    return Read(ensemble, number, Features(names, ensemble.features), f"the {kind}", labels=labels)
+    names = tuple(str(name) for name in getattr(estimator, "feature_names_in_", ()))
+    return Read(ensemble, len(labels or ()), f"the {kind}", names, labels=labels)
 
 
 def _tree_of_arrays(tree: Any, *, classifies: bool, output: int = 0) -> Tree:
@@ -494,9 +483,9 @@ def _tree_of_arrays(tree: Any, *, classifies: bool, output: int = 0) -> Tree:
 
 def _boosted(estimator: Any, labels: tuple[str, ...] | None, features: int) -> Ensemble:
     """Gradient boosting: regression trees for every class, on top of a first guess that is the same for everybody."""
-    start = estimator.init_
-    if start != "zero" and type(start).__name__ not in _DUMMIES:
-        raise NotNative(f"it starts from another model's predictions (init = {type(start).__name__}).")
+    start = type(estimator.init_).__name__
+    if estimator.init_ != "zero" and start not in ("DummyClassifier", "DummyRegressor"):
+        raise NotNative(f"it starts from another model's predictions (init = {start}).")
     rounds = np.asarray(estimator.estimators_, dtype=object)
     outputs = rounds.shape[1]
     base = np.asarray(estimator._raw_predict_init(np.zeros((1, features), dtype=np.float32)), dtype=np.float64)
