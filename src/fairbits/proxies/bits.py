@@ -115,9 +115,8 @@ def chance_bits(
     Each person counts in every group by its probability. That gives the frequencies of A in a bin of S where S tells
     nothing about A beyond what Z tells, and then the estimate errs downwards as :func:`score_bits` does.
     """
-    cut = _Cut(scores, chances.shape[1], rng)
+    n, cut = len(chances), _Cut(scores, chances.shape[1], rng)
     ratios, span = cut.log_ratios(chances), cut.span(chances)
-    n = len(chances)
     shuffles = [float(cut.log_ratios(chances[rng.permutation(n)]).mean()) for _ in range(_shuffles(n))]
     return _told(ratios, span, shuffles, chances.mean(axis=0), cut.guesses(chances), level)
 
@@ -193,8 +192,7 @@ class _Cut:
     """Two halves of people and the bins of their scores, made once for the attribute and all its shuffles."""
 
     def __init__(self, scores: npt.NDArray[np.floating], n_groups: int, rng: np.random.Generator):
-        n = len(scores)
-        self.n_groups = n_groups
+        n, self.n_groups = len(scores), n_groups
         first = np.zeros(n, dtype=bool)
         first[rng.permutation(n)[: n // 2]] = True
         bins = int(np.clip((n // 2) // PEOPLE_PER_BIN, 2, BINS))
@@ -295,9 +293,8 @@ def _links(
 
     Each has the place of its attribute, the people it is about, their cut and their groups.
     """
-    n = len(scores)
     links: list[tuple[int, npt.NDArray[np.bool_], _Cut, Integers]] = []
-    before = np.zeros(n, dtype=np.int64)
+    before = np.zeros(len(scores), dtype=np.int64)
     for place, (one, size) in enumerate(zip(codes, sizes, strict=True)):
         for group in np.unique(before):
             rows = np.asarray(before == group)
@@ -314,10 +311,9 @@ def _bernstein(values: Floats, *, span: float, level: float) -> float:
 
     The halves are tested with tables of each other, so each bound gets half of the error.
     """
-    n = len(values) / 2
+    n, error = len(values) / 2, np.log(4 / (1 - level))
     if n < 2:
         return -np.inf
-    error = np.log(4 / (1 - level))
     spread = float(values.var(ddof=1))
     return float(values.mean() - np.sqrt(2 * spread * error / n) - 7 * span * error / (3 * (n - 1)))
 
@@ -398,7 +394,7 @@ def column_bits(
             fall = bits_change(own.codes, len(own.labels), ask(changed), given)
         copy = _is_copy(people[:, i], own.codes, len(own.labels))
         found.append(ColumnBits(name, alone.bits, alone.low, alone.placebo, *fall, copy))
-    return tuple(sorted(found, key=lambda one: (-(one.fall if one.fall is not None else one.bits), -one.bits)))
+    return tuple(sorted(found, key=lambda one: (-(one.bits if one.fall is None else one.fall), -one.bits)))
 
 
 def _is_copy(column: Floats, codes: npt.NDArray[np.int64], n_groups: int) -> bool:

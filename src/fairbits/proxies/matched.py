@@ -73,8 +73,12 @@ def matched_people(
     epsilon: float = 0.025,
     caliper: float = CALIPER,
     top: int = 5,
+    whole: Integers | None = None,
 ) -> Matching | None:
-    """Everybody's gap to the nearest person of another group, less the gap to the nearest of the own."""
+    """Everybody's gap to the nearest person of another group, less the gap to the nearest of the own.
+
+    ``whole`` says which rows of the whole table the people are, for those who are shown.
+    """
     rows = np.flatnonzero(groups.known & np.isin(groups.codes, np.flatnonzero(groups.counts >= MIN_PEOPLE)))
     rows = rows[sampled_rows(len(rows), MAX_PEOPLE, rng)]
     codes, own = groups.codes[rows], np.asarray(scores, dtype=np.float64)[rows]
@@ -105,7 +109,7 @@ def matched_people(
         placebo_span=float(placebo.mean()),
         excess=_excess(gaps - placebo, np.column_stack([person, across, within])),
         caliper=caliper,
-        pairs=_pairs(groups, rows, own, person, across, apart, codes, top),
+        pairs=_pairs(groups, rows if whole is None else whole[rows], own, person, across, apart, codes, top),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import one_row_each, people_of, plain, read_arrow, text_of
+from fairbits.domain import is_number, one_row_each, people_of, plain, read_arrow, text_of
 from fairbits.errors import OptionError, choose_from
 from fairbits.measure import (
     Decided,
@@ -184,20 +184,11 @@ def dated_periods(texts: Sequence[str | None]) -> list[str | None]:
 
 def in_time_order(names: Sequence[str]) -> list[str]:
     """Names of periods as a reader expects them one after the other."""
-    numbers = {name: _number(name) for name in names}
-    if all(number is not None for number in numbers.values()):
-        return sorted(names, key=lambda name: (numbers[name] or 0.0, name))
+    if all(is_number(name) and np.isfinite(float(name)) for name in names):
+        return sorted(names, key=lambda name: (float(name), name))
     words = {word.lower() for name in names for word in _TOKENS.findall(name) if not word.isdecimal()}
     months = bool(words) and words <= _MONTHS.keys()
     return sorted(names, key=lambda name: (_key(name, months=months), name))
-
-
-def _number(name: str) -> float | None:
-    try:
-        found = float(name)
-    except ValueError:
-        return None
-    return found if abs(found) < float("inf") else None
 
 
 def _key(name: str, *, months: bool) -> tuple[int, list[tuple[int, int, str]]]:

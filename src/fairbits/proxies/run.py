@@ -147,8 +147,7 @@ class ProxyStudy:
     probable: tuple[ProbableTable, ...] = ()
 
     def __repr__(self) -> str:
-        names = ", ".join(one.attribute for one in self.attributes)
-        return f"<ProxyStudy of {self.subject.name!r}: {names}>"
+        return f"<ProxyStudy of {self.subject.name!r}: {', '.join(one.attribute for one in self.attributes)}>"
 
     def document(self) -> dict[str, Any]:
         """The content of proxies.json."""
@@ -180,8 +179,8 @@ class ProxyStudy:
 
         def portrait(place: int, group: str, score: float) -> dict[str, Any]:
             row = place + 1 if table.numbers is None else int(table.numbers[place])
-            about = {"row": row, "place": table.place(place), "group": group, "score": score}
-            return {**about, "attributes": schema.read(table.codes[place])}
+            people = schema.read(table.codes[place])
+            return {"row": row, "place": table.place(place), "group": group, "score": score, "attributes": people}
 
         return [
             {
@@ -303,9 +302,8 @@ class AttributeWork:
         *,
         rows: npt.NDArray[np.int64],
     ):
-        self.rows = rows  # of the whole table, that the people here are
         self.subject, self.decided, self.names, self.seed, self.say = subject, decided, justified, seed, say
-        self.with_columns = columns
+        self.with_columns, self.rows = columns, rows  # of the whole table, that the people here are
         schema = subject.schema
         places = [schema.column(name) for name in justified]
         self.features = subject.table.codes[:, places]
@@ -329,20 +327,13 @@ class AttributeWork:
         if study.score is None:
             return study
         direct, indirect = self._apart(groups)
-        columns: tuple[ColumnBits, ...] = ()
-        matched = None
+        columns, matched = tuple[ColumnBits, ...](), None
         if self.with_columns:
             self.say(f"columns that tell {groups.name}")
             columns = self._columns(groups)
             if self.names:
-                rng = self._rng("matched", groups.name)
-                matched = matched_people(
-                    groups, self.features, self.categorical, self.decided.scores, rng, epsilon=self._tolerance()
-                )
-                if matched is not None:
-                    whole = self.rows.tolist()
-                    pairs = tuple(replace(one, row=whole[one.row], other=whole[one.other]) for one in matched.pairs)
-                    matched = replace(matched, pairs=pairs)
+                about, rng = (self.features, self.categorical, self.decided.scores), self._rng("matched", groups.name)
+                matched = matched_people(groups, *about, rng, epsilon=self._tolerance(), whole=self.rows)
         pair = best_pair(groups, self.decided.scores)
         return replace(study, direct_bits=direct, indirect=indirect, columns=columns, matched=matched, pair=pair)
 
@@ -394,15 +385,12 @@ class AttributeWork:
         """Direct bits over the attribute's twins, and indirect bits in the twin-averaged score c(x)."""
         if not self._takes(groups.name):
             return None if self.subject.scores_only else 0.0, None
-        subject = self.subject.with_protected([groups.name])
-        table = self.subject.table
-        twins = Twins(subject.schema)
-        rng = self._rng("direct", groups.name)
+        subject, table = self.subject.with_protected([groups.name]), self.subject.table
+        twins, rng = Twins(subject.schema), self._rng("direct", groups.name)
         rows = sampled_rows(len(table), max(MIN_PEOPLE, MAX_TWIN_SCORES // twins.m), rng)
-        people = table.codes[rows]
         scores = np.empty((len(rows), twins.m))
         with rows_named(place=lambda row: table.place(int(rows[row]))):
-            for piece, inputs in twin_inputs(subject.encoding, people, twins):
+            for piece, inputs in twin_inputs(subject.encoding, table.codes[rows], twins):
                 scores[piece] = np.asarray(subject.model.scores(inputs)).reshape(-1, twins.m)
         found = qid(scores, epsilon=self._tolerance())
         return float(found.q_inf.mean()), score_bits(groups.take(rows), scores.mean(axis=1), rng)
@@ -428,12 +416,11 @@ class AttributeWork:
 
     def notes(self, groupings: Sequence[Grouping], singles: Sequence[AttributeStudy]) -> list[str]:
         """Notes that a reader needs to read the figures."""
-        found = []
-        values = np.unique(self.decided.scores)
-        if len(values) <= 2:
-            what = "one value" if len(values) == 1 else "two values"
+        values, found = len(np.unique(self.decided.scores)), list[str]()
+        if values <= 2:
             found.append(
-                f"the score has {what} only: its bits are those of a decision, and a finer score could tell more."
+                f"the score has {'one value' if values == 1 else 'two values'} only: its bits are those of a decision, "
+                f"and a finer score could tell more."
             )
         found += [
             f"{int((~one.known).sum()):,} people have no value of {one.name}; they are counted and left out."

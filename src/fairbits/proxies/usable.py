@@ -157,11 +157,11 @@ class Waves:
 
 def _one_hot(features: Floats, categorical: tuple[bool, ...]) -> Floats:
     """Numbers as they are, categories of few labels as a column for each."""
-    parts = []
-    for column, is_one in zip(features.T, categorical, strict=True):
-        labels = np.unique(column)
-        wide = is_one and 2 < len(labels) <= MANY_LABELS
-        parts.append((column[:, None] == labels[None]).astype(np.float64) if wide else column)
+    labels = [np.unique(column) if is_one else () for column, is_one in zip(features.T, categorical, strict=True)]
+    parts = [
+        (column[:, None] == own).astype(np.float64) if 2 < len(own) <= MANY_LABELS else column
+        for column, own in zip(features.T, labels, strict=True)
+    ]
     return np.column_stack(parts)
 
 
@@ -224,9 +224,8 @@ def justified_of(
             finished &= min(done, default=np.inf) <= AS_NEAR * float(errors.min())
     best = _mixed(summaries, wanted)
     left, before = (wanted - best) ** 2, (wanted - _mixed(weaker, wanted)) ** 2
-    error = float(left.mean())
+    error, variance = float(left.mean()), float(wanted.var())
     fall = before - left
-    variance = float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
     steepest = float(fall.mean() + normal_quantile(LEVEL) * fall.std() / np.sqrt(n))
     learnable = float(np.clip(STEPS * steepest / error, 0.0, 1.0)) if finished and error > 0 else 1.0
