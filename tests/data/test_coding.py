@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairbits.data import BUILT_IN, load_table
-from fairbits.data.coding import compas, diabetes, meps, shipped
+from fairbits.data.coding import added, meps, shipped
 from fairbits.data.coding.raw import bin_labels, equal_bins, range_labels, read_text, whole_bin_labels
 from fairbits.domain import Encoding, Twins
 from fairbits.domain.table import check_domain
@@ -101,7 +101,7 @@ def test_census_agrees_with_the_paper_in_every_cell(shared: Path) -> None:
 
 
 def test_compas_agrees_with_the_paper_in_every_cell(shared: Path) -> None:
-    coded = compas.code(compas.read(shared / "data" / "compas" / "compas-scores-two-years.csv"))
+    coded = added.code_compas(read_text(shared / "data" / "compas" / "compas-scores-two-years.csv"))
     assert np.array_equal(np.column_stack([coded.codes, coded.labels]), _reference(shared, "compas"))
 
 
@@ -133,13 +133,13 @@ def test_meps_rows_of_development(shared: Path, name: str) -> None:
 
 
 def test_diabetes_of_development(shared: Path) -> None:
-    raw = diabetes.read(shared / "data" / "diabetes" / "diabetes.csv")
-    coded = diabetes.code(raw)
+    raw = added.read_diabetes(shared / "data" / "diabetes" / "diabetes.csv")
+    coded = added.code_diabetes(raw)
     assert len(coded) == 768
     # The bins were made from the rows' own range, so each end is taken.
     assert (coded.codes.min(axis=0) == 1).all()
     assert (coded.codes.max(axis=0) == 9).all()
-    for column, _, low, high, _ in diabetes.COLUMNS.values():
+    for column, _, low, high, _ in added.DIABETES_COLUMNS.values():
         assert (raw[column].astype(float).min(), raw[column].astype(float).max()) == (low, high)
 
 

@@ -20,7 +20,7 @@ NOTICE = Path(__file__).resolve().parents[2] / "NOTICE"
 def test_label_one_is_the_scored_class() -> None:
     for subject in BUILT_IN.values():
         assert subject.schema.favourable_index == 1
-        assert subject.favourable == subject.schema.classes[1]
+        assert subject.schema.favourable == subject.schema.classes[1]
 
 
 def test_an_unknown_name_is_met_with_a_guess() -> None:

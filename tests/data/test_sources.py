@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from fairbits.data import BUILT_IN, load_table, sources
-from fairbits.data.coding import compas, diabetes
+from fairbits.data.coding import added
 from fairbits.errors import FairbitsError, OptionError, TableError, UsageError
 
-HEADER = ",".join(name.removesuffix(".1") for name in compas.RAW_COLUMNS)
+HEADER = ",".join(name.removesuffix(".1") for name in added.COMPAS_COLUMNS)
 
 
 def compas_text(rows: int = 40) -> str:
     """Rows in the layout of the real file, made up."""
     lines = [HEADER]
     for i in range(rows):
-        sex, age, race = ("Male", "Female")[i % 2], compas.AGES[i % 3], ("Caucasian", "Hispanic")[i % 2]
+        sex, age, race = ("Male", "Female")[i % 2], added.COMPAS_AGES[i % 3], ("Caucasian", "Hispanic")[i % 2]
         lines.append(
             f"{sex},{age},{race},{i % 3},{i % 10 + 1},{i % 39},{'FM'[i % 2]},0,1,{i % 10 + 1},3,{i % 39},{i % 2}"
         )
@@ -64,8 +64,8 @@ def test_without_leaks_it_is_the_same_people(cache: Path, made_up_compas: Path) 
     sources.add("compas", made_up_compas)
     whole, rest = load_table("compas"), load_table("compas-noleak")
     names = BUILT_IN["compas-noleak"].schema.names
-    assert not set(compas.LEAKS) & set(names)
-    assert np.array_equal(rest.codes, whole.codes[:, [compas.SCHEMA.column(name) for name in names]])
+    assert not set(added.COMPAS_LEAKS) & set(names)
+    assert np.array_equal(rest.codes, whole.codes[:, [added.COMPAS.column(name) for name in names]])
     assert np.array_equal(rest.held_out, whole.held_out)
 
 
@@ -156,8 +156,8 @@ def test_without_network_one_sentence(cache: Path, no_network: None, monkeypatch
 
 def test_openml_is_asked_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(0)
-    data = np.column_stack([generator.uniform(low, high, 30) for _, _, low, high, _ in diabetes.COLUMNS.values()])
-    names = [theirs for _, theirs, *_ in diabetes.COLUMNS.values()]
+    data = np.column_stack([generator.uniform(low, high, 30) for _, _, low, high, _ in added.DIABETES_COLUMNS.values()])
+    names = [theirs for _, theirs, *_ in added.DIABETES_COLUMNS.values()]
     target = np.array(["tested_positive", "tested_negative"] * 15, dtype=object)
     calls = []
 

@@ -44,7 +44,7 @@ def nothing_added(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("fairbits.data.sources._ask_openml", _offline)
 
 
-def _offline(source):
+def _offline(source, _ask):
     raise UsageError(f"the data of {source.name!r} are not on this machine; run 'data add {source.name} FILE'.")
 
 

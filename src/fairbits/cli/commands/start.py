@@ -278,7 +278,7 @@ def _show(name: str, *, as_json: bool) -> None:
         "licence": entry.licence,
         "target": entry.schema.target,
         "classes": list(entry.schema.classes),
-        "scored_class": entry.favourable,
+        "scored_class": entry.schema.favourable,
         "attributes": [{field: getattr(one, field) for field in ATTRIBUTE} for one in entry.schema.attributes],
         "network": built_ins.load_card(name),
     }

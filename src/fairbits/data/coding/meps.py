@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 
@@ -36,7 +34,8 @@ from fairbits.data.coding.raw import (
     whole_bin_labels,
 )
 from fairbits.domain import Category, Integer, Schema, Table
-from fairbits.errors import MissingDependencyError, TableError
+from fairbits.errors import TableError
+from fairbits.models import needed
 
 _ADULTS = ((-1, "not asked"), (1, "yes"), (2, "no"))
 _HEALTH = ((-1, "not asked"), (1, "excellent"), (2, "very good"), (3, "good"), (4, "fair"), (5, "poor"))
@@ -239,11 +238,9 @@ SCORES = ("PCS42", "MCS42", "K6SUM42")
 
 def columns_of(year: Year) -> dict[str, str]:
     """Names of the variables in the file of a year, by our names."""
-    plain = (column for _, column, _ in CATEGORIES)
-    names = {name: name for name in ("PANEL", "RACEV2X", "HISPANX", "SEX", *SCORES, *ALSO_KNOWN, *plain)}
-    names |= BY_ROUND
-    names |= {name: f"{name}{year.suffix}" for name in (*BY_YEAR, *VISITS)}
-    return names
+    plain = ("PANEL", "RACEV2X", "HISPANX", "SEX", *SCORES, *ALSO_KNOWN, *(column for _, column, _ in CATEGORIES))
+    by_year = {name: f"{name}{year.suffix}" for name in (*BY_YEAR, *VISITS)}
+    return {**{name: name for name in plain}, **BY_ROUND, **by_year}
 
 
 def read_official(path: Path, year: Year) -> Numbers:
@@ -268,14 +265,10 @@ def select(table: Numbers, year: Year) -> Numbers:
 
 
 def _read_xport(path: Path, year: Year, wanted: list[str]) -> dict[str, Floats]:
+    pd = needed("pandas", "meps", "reading AHRQ's SAS transport files")
+    packed = "zip" if zipfile.is_zipfile(path) else None
     try:
-        import pandas as pd
-    except ImportError:
-        raise MissingDependencyError("pandas", "meps", "reading AHRQ's SAS transport files") from None
-    try:
-        with ExitStack() as stack:
-            # pandas' stubs do not know that this reader tells its columns.
-            reader: Any = pd.read_sas(_open(path, stack), format="xport", chunksize=ROWS_AT_A_TIME)
+        with pd.read_sas(path, format="xport", chunksize=ROWS_AT_A_TIME, compression=packed) as reader:
             missing = [name for name in wanted if name not in reader.columns]
             # A file has some 1,800 variables; only the wanted ones of each piece are kept in memory.
             pieces = [] if missing else [piece[wanted].to_numpy(dtype=np.float64) for piece in reader]
@@ -290,14 +283,3 @@ def _read_xport(path: Path, year: Year, wanted: list[str]) -> dict[str, Floats]:
             f"this panel is in {year.file}ssp.zip (AHRQ HC-{year.file[1:]})."
         )
     return dict(zip(wanted, np.concatenate(pieces).T, strict=True))
-
-
-def _open(path: Path, stack: ExitStack) -> IO[bytes]:
-    """The transport file itself, out of its zip file when it is in one."""
-    if not zipfile.is_zipfile(path):
-        return stack.enter_context(path.open("rb"))
-    archive = stack.enter_context(zipfile.ZipFile(path))
-    inside = [name for name in archive.namelist() if name.lower().endswith((".ssp", ".xpt"))]
-    if len(inside) != 1:
-        raise ValueError(f"it holds {len(inside)} transport files, not one")
-    return stack.enter_context(archive.open(inside[0]))

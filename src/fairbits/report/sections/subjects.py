@@ -26,7 +26,7 @@ def built_in_blocks(entry: BuiltIn, about: Mapping[str, Any]) -> Iterator[Block]
         [
             ("rows", number(entry.rows)),
             ("twins", f"{about['m']} ({', '.join(about['protected'])})"),
-            ("scored class", f"{entry.schema.target} = {entry.favourable}"),
+            ("scored class", f"{entry.schema.target} = {entry.schema.favourable}"),
             ("accuracy", f"{percent(card['accuracy_held_out'])} on {number(card['rows_held_out'])} held-out rows"),
             ("", f"{percent(card['accuracy_trained'])} on the {number(card['rows_trained'])} training rows"),
             ("network", "-".join(str(width) for width in card["shape"])),
