@@ -18,8 +18,9 @@ import json
 import math
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -148,17 +149,14 @@ class EncodedNetwork:
         return np.stack([self._seen[text] for text in texts])
 
 
-@dataclass(frozen=True)
-class Means:
-    """Takes the mean over each row's own texts, where texts of equal rows are there once."""
+#: Takes the mean over each row's own texts: of values by text, (texts, …), to those by row, (n, …).
+Means = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
-    sizes: npt.NDArray[np.int64]
-    back: npt.NDArray[np.int64]
 
-    def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Of values by text, (texts, …), to those by row, (n, …)."""
-        starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
-        return np.asarray((np.add.reduceat(values, starts, axis=0).T / self.sizes).T[self.back])
+def _means(sizes: npt.NDArray[np.int64], back: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Means over the ``sizes`` texts of different rows, and for each row (``back``) that of the one it is like."""
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    return np.asarray((np.add.reduceat(values, starts, axis=0).T / sizes).T[back])
 
 
 class TextModel(BlackBox):
@@ -207,7 +205,7 @@ class TextModel(BlackBox):
             [formats[person] % one for one in words[place]]
             for person, place in zip(np.cumsum(other) - 1, self.wording.places(self.schema, rows), strict=True)
         ]
-        return list(chain.from_iterable(texts)), Means(np.array([len(each) for each in texts]), back.ravel())
+        return list(chain.from_iterable(texts)), partial(_means, np.array([*map(len, texts)]), back.ravel())
 
     def text_of(self, codes: Codes, place: int, realisation: int = 0, wording: Wording | None = None) -> str:
         wording = wording or self.wording
@@ -355,8 +353,7 @@ class Chat:
         return hashlib.sha256(asked.encode()).hexdigest()[:32]
 
     def _check_limits(self, count: int, text: str) -> None:
-        limit = self.options
-        left = limit.max_requests - self.requests
+        limit, left = self.options, self.options.max_requests - self.requests
         if count > left:
             raise OptionError(
                 f"{count:,} more requests are needed, and {max(left, 0):,} of {limit.max_requests:,} are left; raise "
@@ -375,8 +372,7 @@ class Chat:
             )
 
     def _ask_all(self, missing: Sequence[tuple[str, str]]) -> None:
-        headers = headers_for(self.url, self.options)
-        name = self.options.credential_header
+        headers, name = headers_for(self.url, self.options), self.options.credential_header
         if name == "Authorization" and name in headers and " " not in headers[name]:
             headers[name] = f"Bearer {headers[name]}"
         client = Client(f"{self.url}/chat/completions", self.options, headers)
@@ -416,16 +412,13 @@ class Chat:
                 f"the endpoint {self.url!r} answered {start!r}, which is no chat completion; check that the address "
                 f"ends in /v1 and speaks OpenAI's protocol."
             ) from None
-        if self.chat.answers:
-            option = self.chat.chosen(said)
-            return {"said": said[:200], "options": {} if option is None else {option: 1.0}, "tokens": tokens}
-        if not top:
+        if not top and not self.chat.answers:
             raise ModelError(
                 f"the endpoint {self.url!r} gives no log-probabilities; write answers = 20 under [model] to count so "
                 f"many answers instead."
             )
         options: dict[str, float] = {}
-        for token, logarithm in top:
+        for token, logarithm in top or [(said, 0.0)]:  # an answer that is counted is sure of itself
             option = self.chat.chosen(token)
             if option is not None and math.isfinite(logarithm):
                 options[option] = options.get(option, 0.0) + math.exp(min(logarithm, 0.0))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,8 +64,7 @@ class CueFamily:
 
     def values(self, attribute: str) -> tuple[str, ...]:
         """The values of an attribute that the family has words for, in its order."""
-        place = self.attributes.index(attribute)
-        return tuple(dict.fromkeys(cue.values[place] for cue in self.cues))
+        return tuple(dict.fromkeys(cue.values[self.attributes.index(attribute)] for cue in self.cues))
 
     def only(self, attributes: Sequence[str]) -> CueFamily:
         """The same words, for some of the attributes: whatever they say about the others is mixed."""
@@ -86,8 +86,7 @@ def _drawn(cues: Sequence[Cue], count: int, name: str) -> list[Mapping[str, str]
     if len(cues) <= count:
         return [cue.forms for cue in cues]
     weights = np.array([cue.weight for cue in cues])
-    rng = generator(0, f"cues {name}")
-    chosen = rng.choice(len(cues), count, replace=False, p=weights / weights.sum())
+    chosen = generator(0, f"cues {name}").choice(len(cues), count, replace=False, p=weights / weights.sum())
     return [cues[i].forms for i in sorted(chosen)]
 
 
@@ -111,30 +110,21 @@ def read_cues(source: Any, folder: Path, slot: str) -> CueFamily:
         return _of_document(source, slot)
     if not isinstance(source, str):
         raise SchemaError(f"the cues of {slot!r} are {str(source)[:40]!r}; name a family or a file, or list words.")
-    suffix = Path(source).suffix.lower()
-    if suffix not in (".csv", ".toml"):
-        if source not in BUILT_IN:
-            remedy = choose_from(source, BUILT_IN)
-            raise SchemaError(f"the cues {source!r} are neither built in nor a .csv or .toml file; {remedy}")
-        return _of_csv((_HOME / f"{source}.csv").read_text(encoding="utf-8"), source)
-    path = folder / source
+    path = _HOME / f"{source}.csv" if source in BUILT_IN else folder / source
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".toml"):
+        remedy = choose_from(source, BUILT_IN)
+        raise SchemaError(f"the cues {source!r} are neither built in nor a .csv or .toml file; {remedy}")
     if not path.is_file():
         raise SchemaError(f"the file of cues {str(path)!r} does not exist; check its path.")
     if path.stat().st_size > MAX_BYTES:
         raise SchemaError(f"the file of cues {str(path)!r} has more than {MAX_BYTES:,} bytes; keep fewer words.")
     try:
         content = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise SchemaError(f"the file of cues {str(path)!r} is no text in UTF-8; save it as that.") from None
-    if suffix == ".csv":
-        return _of_csv(content, source)
-    import tomllib
-
-    try:
-        document = tomllib.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise SchemaError(f"the file of cues {str(path)!r} is not valid TOML: {error}.") from None
-    return _of_document(document, source)
+        return _of_csv(content, source) if kind == ".csv" else _of_document(tomllib.loads(content), source)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        what = "TOML" if kind == ".toml" else "text in UTF-8"
+        raise SchemaError(f"the file of cues {str(path)!r} is not valid {what}: {error}.") from None
 
 
 def _of_csv(content: str, name: str) -> CueFamily:
@@ -144,9 +134,7 @@ def _of_csv(content: str, name: str) -> CueFamily:
         raise SchemaError(
             f"the cues {name!r} need a header with a column for each attribute, and then word, e.g. sex,word."
         )
-    place = head.index("word")
-    attributes = tuple(head[:place])
-    cues = []
+    place, cues = head.index("word"), []
     for line, row in enumerate(rows[1:], 2):
         cells = dict(zip(head, (cell.strip() for cell in row), strict=False))
         empty = next((one for one in head if not cells.get(one) and one != "weight"), None)
@@ -155,8 +143,8 @@ def _of_csv(content: str, name: str) -> CueFamily:
                 f"the cues {name!r} have nothing under {empty!r} in line {line}; fill it, or drop the line."
             )
         forms = {one: cells[one] for one in head[place:] if one != "weight"}
-        cues.append(Cue(tuple(cells[one] for one in attributes), forms, _weight(cells.get("weight") or 1, name)))
-    return _family(name, attributes, cues)
+        cues.append(Cue(tuple(cells[one] for one in head[:place]), forms, _weight(cells.get("weight") or 1, name)))
+    return _family(name, tuple(head[:place]), cues)
 
 
 def _of_document(document: Mapping[str, Any], name: str) -> CueFamily:
@@ -226,8 +214,7 @@ def read_template(text: str, columns: Sequence[str], slots: Sequence[str]) -> Te
         elif name in slots or f"{name[:1].lower()}{name[1:]}" in slots:
             found.append(("slot", field))
         else:
-            known = [*slots, *columns]
-            raise SchemaError(f"the template has the unknown slot {field!r}; {choose_from(field, known)}")
+            raise SchemaError(f"the template has the unknown slot {field!r}; {choose_from(field, [*slots, *columns])}")
     return tuple(found)
 
 
@@ -299,33 +286,29 @@ class Wording:
 
         A single word, such as a pronoun, counts as the group itself.
         """
-        counts = [
-            [len(one.drawn(values, self.realisations)) for one in self.slots.values()] for values in self.combinations
-        ]
-        return [min((count for count in some if count > 1), default=1) for some in counts]
+        drawn = ([one.drawn(each, self.realisations) for one in self.slots.values()] for each in self.combinations)
+        return [min((len(words) for words in some if len(words) > 1), default=1) for some in drawn]
 
     @cached_property
     def neutral(self) -> list[Words]:
         """The realisations that say nothing about the person; none where a slot has no neutral word."""
-        drawn = {name: _drawn(one.neutral, self.realisations, one.name) for name, one in self.slots.items()}
-        return _together(drawn)
+        return _together({name: _drawn(one.neutral, self.realisations, one.name) for name, one in self.slots.items()})
 
     def formats(self, decoder: Decoder, codes: Codes) -> list[str]:
         """The first step for people: their own values are in, the words of cues are not."""
         if self.column is not None:
             return [self.texts[int(code)] for code in codes[:, decoder.names.index(self.column)]]
-        columns = {column.name: column for column in decoder.columns}
-        order = self.columns
+        columns, order = {column.name: column for column in decoder.columns}, self.columns
         template = "".join(
             "%s" if piece == "column" else f"%%({text})s" if piece == "slot" else text.replace("%", "%%%%")
             for piece, text in self.template
         )
+        if not order:
+            return [template % ()] * len(codes)
         values = {
             name: [str(one).replace("%", "%%") for one in decoder.values(columns[name], codes).tolist()]
             for name in set(order)
         }
-        if not order:
-            return [template % ()] * len(codes)
         return [template % row for row in zip(*(values[name] for name in order), strict=True)]
 
     def places(self, schema: Schema, codes: Codes) -> npt.NDArray[np.int64]:
