@@ -99,7 +99,6 @@ def test_the_first_of_equal_rows_wins() -> None:
     schema = Schema(attributes=tuple(Attribute(name=n, kind="integer", low=0, high=9) for n in "abc"))
     table = np.array([[9, 9, 9], [1, 2, 3], [1, 2, 4], [1, 2, 3]], dtype=float)
     nearest = NearestRow(schema, table)
-    assert len(nearest) == 3
     found = nearest.find(np.array([[1, 2, 3], [1, 2, 9], [5, 5, 5], [1, 5, 4]], dtype=float))
     assert found.row.tolist() == [1, 1, 0, 2]
     assert found.changed.tolist() == [0, 1, 3, 1]

@@ -221,12 +221,8 @@ def _with_epsilon(evaluator: Evaluator, epsilon: float) -> Evaluator:
 
 def protected_values(schema: Schema) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Protected attributes of which twins take some values only: those that stand for ranges, or steps of many."""
-    found = []
-    for name in schema.protected:
-        attribute = schema[name]
-        if attribute.representatives:
-            found.append((name, tuple(float(value) for value in attribute.twin_values())))
-    return tuple(found)
+    ranged = [schema[name] for name in schema.protected if schema[name].representatives]
+    return tuple((attribute.name, tuple(map(float, attribute.twin_values()))) for attribute in ranged)
 
 
 def domain_size(schema: Schema) -> int | None:
@@ -348,7 +344,7 @@ def _distinct(schema: Schema, people: Codes) -> npt.NDArray[np.int64]:
     for column in schema.person_columns if own_values_listed(schema) else schema.free_columns:
         attribute = schema.attributes[column]
         codes, allowed = people[:, column], np.array(attribute.allowed)
-        count = (len(allowed) if len(allowed) else int(attribute.upper - attribute.low) + 1) + 1
+        count = _size(attribute) + 1
         if size * count >= 2**62:
             keys.append(np.zeros(len(people), np.int64))
             size = 1

@@ -358,10 +358,8 @@ class _Ladder:
             whom = Population(kind="near", changes=changes, drawn=True, values=values)
         self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
-        asker = self.asker
+        asker = exact.Asker(self.evaluator.by_rules) if changes is None else self.asker
         batch = min(self.batch, exact.DRAWN_BATCH)
-        if changes is None:
-            asker = exact.Asker(self.evaluator.by_rules)
         people = exact.drawn(asker.evaluator, self.rows, rng, changes=changes, batch=batch)
         asked = exact.ask(asker, people, seconds=min(seconds, self.left), stop=self.stop)
         if not asked.people:

@@ -62,6 +62,11 @@ class _Curve(NamedTuple):
     own: float = HEAD
     alpha: float = 0.0
 
+    @property
+    def row(self) -> list[float]:
+        """As the kernel takes it."""
+        return [self.alpha, self.bend, self.decay, self.steep, self.own]
+
 
 _CURVES = {
     "relu": _Curve(RELU, own=0.0),
@@ -427,7 +432,7 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
         np.cumsum(widths) - widths,
         np.cumsum([0, 0, *(w.size for w in weights[1:-1])]),
         np.array([one.kind for curves in margin.curves for one in curves], dtype=np.int64),
-        np.array([(c.alpha, c.bend, c.decay, c.steep, c.own) for curves in margin.curves for c in curves]),
+        np.array([one.row for curves in margin.curves for one in curves]),
         np.ascontiguousarray(added),
         np.stack([added.min(axis=0), added.max(axis=0)]),
         np.ascontiguousarray(np.concatenate(steps, axis=1) if steps else nothing),

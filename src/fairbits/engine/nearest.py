@@ -434,10 +434,6 @@ class NearestRow:
         # The length of this tuple is the number of planes, which the kernel is compiled for.
         self._shape = (0,) * max(4, len(columns).bit_length())
 
-    def __len__(self) -> int:
-        """Distinct rows."""
-        return len(self._rows.codes)
-
     def find(self, people: Codes, *, threads: int | None = 1) -> Nearest:
         """The nearest row of each person."""
         people = _checked(people, self._width)

@@ -101,7 +101,7 @@ class Adjoint(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Plan:
     """A network, its encoding and the twins of a person, as arrays.
 
@@ -145,20 +145,16 @@ class Plan:
             array = np.ascontiguousarray(getattr(self, name), dtype=kind)
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise ModelError(f"the plan's {name} must be finite, but hold NaN or infinity.")
-            object.__setattr__(self, name, without_denormals(array) if kind is np.float32 else array)
-        sizes = np.diff(np.append(self.lookup_offsets, self.lookup_tables.shape[0]))
-        groups = _groups(sizes.tolist(), round_up(int(self.widths[0])) * 4)
-        settled: dict[str, Any] = {"m": int(self.twins.shape[0]), "lookup_sizes": sizes}
-        settled["order"] = [c for members in groups for c in members]
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
-        program, tables = _lowered(self, groups)
+            setattr(self, name, without_denormals(array) if kind is np.float32 else array)
+        self.m = len(self.twins)
+        self.lookup_sizes = np.diff(np.append(self.lookup_offsets, len(self.lookup_tables)))
+        groups = _groups(self.lookup_sizes.tolist(), round_up(int(self.widths[0])) * 4)
+        self.order = [c for members in groups for c in members]
+        self.program, self.tables = _lowered(self, groups)
+        program = self.program
+        self.work = int(self.m * (program.weights.size + 4 * program.bias.size + 50))
         largest = int((program.widths[:-1] * program.widths[1:]).max(initial=0))
-        work = int(self.m * (program.weights.size + 4 * program.bias.size + 50))
-        settled = {"program": program, "tables": tables, "work": work}
-        settled["fused"] = largest <= WIDE and self.people * work > FEW
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
+        self.fused = largest <= WIDE and self.people * self.work > FEW
 
     @cached_property
     def adjoint(self) -> Adjoint:

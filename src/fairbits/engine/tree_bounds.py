@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Attribute, Encoding, Numeric, Schema, Twins, Unseen
 from fairbits.engine.kernels.compiler import compiled, linked
-from fairbits.engine.trees import Walk, goes_left, owners_of, sum_slack, twin_choices
+from fairbits.engine.trees import Walk, goes_left, owners_of, sum_slack, thresholds_of, twin_choices
 from fairbits.errors import CapabilityError
-from fairbits.models import ZERO, ZERO_WIDTH, Ensemble, HasTrees
+from fairbits.models import Ensemble, HasTrees
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -162,8 +162,7 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
         turned[mine] = ~left[:, 0] & left[:, -1]  # the last bins go left: as well the other way round
         left[turned[mine]] ^= True
         going = left.sum(axis=1)
-        ranged = (np.arange(len(first)) < going[:, None]) == left
-        ranged = ranged.all(axis=1)
+        ranged = ((np.arange(len(first)) < going[:, None]) == left).all(axis=1)
         cut[mine[ranged]] = going[ranged]
         start[mine[~ranged]] = used + np.arange(int((~ranged).sum())) * len(first)
         lefts.append(left[~ranged].ravel())
@@ -239,28 +238,21 @@ def _cells(
             f"attribute {attribute.name!r} is real, but the trees take it as categories; the statistical statement "
             f"holds for them as for every model."
         )
-    cuts = ensemble.threshold[nodes]
-    if (ensemble.missing[nodes] == ZERO).any():
-        cuts = np.concatenate([cuts, [np.nextafter(-ZERO_WIDTH, -np.inf), ZERO_WIDTH]])
-    cuts = np.unique(cuts)
-    rising = part.scale >= 0
+    cuts, rising = thresholds_of(ensemble, nodes), part.scale >= 0
 
     def kept(codes: Doubles) -> NDArray[np.bool_]:
         inputs = ensemble.rounded(np.asarray(part.encode(codes), encoding.dtype))[:, 0]
         return np.asarray(inputs <= cuts if rising else ~(inputs <= cuts))
 
     # The last code of the first side of each cut, or -1: as whole numbers that are in the order of the doubles.
-    low = np.full(len(cuts), _ordered(np.array([attribute.low]))[0] - 1)
-    high = np.full(len(cuts), _ordered(np.array([attribute.upper]))[0])
+    begin, end = _ordered(np.array([attribute.low, attribute.upper]))
+    low, high = np.full(len(cuts), begin - 1), np.full(len(cuts), end)
     while (low < high).any():
         middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up, of numbers whose sum may be too large
         there = kept(_doubles(middle))
         low, high = np.where(there, middle, low), np.where(there, high, middle - 1)
-    first = _ordered(np.array([attribute.low]))[0]
-    ends = np.unique(low[(low >= first)])
-    ends = np.unique(np.append(ends, _ordered(np.array([attribute.upper]))[0]))
-    begins = np.concatenate([[first], ends[:-1] + 1])
-    starts, stops = _doubles(begins), _doubles(ends)
+    ends = np.unique(np.append(low[low >= begin], end))
+    starts, stops = _doubles(np.append(begin, ends[:-1] + 1)), _doubles(ends)
     span = max(attribute.upper - attribute.low, np.finfo(np.float64).tiny)
     widths = np.maximum(1, np.rint((stops - starts) / span * 2.0**30)).astype(np.int64)  # a single value is somebody
     return np.clip(starts + (stops - starts) / 2, starts, stops), widths

@@ -175,7 +175,7 @@ class Bins:
             self._from_rows(ensemble, part, ensemble.rounded(np.asarray(np.vstack([rows, missing]), encoding.dtype)))
         elif isinstance(part, Numeric) and self._ranges(ensemble):
             self.low, self.scale = part.shift, part.scale
-            self.cuts = self._thresholds(ensemble)
+            self.cuts = thresholds_of(ensemble, nodes)
             self._range_tests(ensemble, self.cuts)
         else:
             raise NoPlan
@@ -187,7 +187,7 @@ class Bins:
     def _from_rows(self, ensemble: Ensemble, part: Any, rows: Floats) -> None:
         """Codes whose rows no split can tell apart share a bin; rows of one column are in the order of its values."""
         if rows.shape[1] == 1 and self._ranges(ensemble):
-            cuts = self._thresholds(ensemble)
+            cuts = thresholds_of(ensemble, self.nodes)
             found = np.where(np.isnan(rows[:, 0]), 0, 1 + np.searchsorted(cuts, rows[:, 0], side="left"))
             self.table = found.astype(np.int32)
             self._range_tests(ensemble, cuts)
@@ -200,12 +200,6 @@ class Bins:
         for node in self.nodes[first]:  # over few distinct rows: every row is tried
             place = places[int(ensemble.feature[node])]
             self._add(ensemble.goes_left(np.full(self.size, node), values[:, place]))
-
-    def _thresholds(self, ensemble: Ensemble) -> Floats:
-        found = ensemble.threshold[self.nodes]
-        if (ensemble.missing[self.nodes] == ZERO).any():  # what is read as zero has a bin of its own
-            found = np.concatenate([found, [np.nextafter(-ZERO_WIDTH, -np.inf), ZERO_WIDTH]])
-        return np.unique(found)
 
     def _range_tests(self, ensemble: Ensemble, cuts: Floats) -> None:
         """Splits that compare: bins 1 to that of the threshold go left, and bin 0 (missing) where the split says so."""
@@ -237,6 +231,14 @@ class Bins:
         else:
             self.tests.append((0, -1, len(self.members)))
             self.members.append(left)
+
+
+def thresholds_of(ensemble: Ensemble, nodes: Ints) -> Floats:
+    """The different thresholds of nodes; what is read as zero has a range of its own."""
+    found = ensemble.threshold[nodes]
+    if (ensemble.missing[nodes] == ZERO).any():
+        found = np.concatenate([found, [np.nextafter(-ZERO_WIDTH, -np.inf), ZERO_WIDTH]])
+    return np.unique(found)
 
 
 def owners_of(ensemble: Ensemble, encoding: Encoding) -> Ints:

@@ -89,8 +89,6 @@ class Tally:
     finished_k_initial_sum: float = 0.0
     finished_k_final_sum: float = 0.0
     finished_seconds_to_k_final_sum: float = 0.0
-    seconds_to_first_id: float | None = None
-    seconds_to_1000_id: float | None = None
     goal: int | None = None  # how many evaluations there will be in all, where a strategy knows
     left: float | None = None  # seconds until the first limit of the budget is reached at this speed
     twins_removed: int = 0

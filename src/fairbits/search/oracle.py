@@ -325,19 +325,14 @@ class Oracle:
         if len(new) == 0:
             self._sink.append(people[:0], {}, origin)  # nothing to keep, but the sink may be waiting to flush
             return
-        now, tally = self.seconds, self.tally
+        tally = self.tally
         columns: dict[str, Any] = {
             **{name: getattr(figures, name)[new] for name in _KEPT},
             "twins": figures.m if figures.twins is None else figures.twins[new],
             "seed_row": -1 if seeds is None else self._seeds["row"][seeds[new]],
             "evaluation": tally.evaluations - len(figures.k) + new,
-            "seconds": now,
+            "seconds": self.seconds,
         }
         self._sink.append(people[new], columns, origin, keys=keys[new])
         tally.cases += len(new)
-        found = int(columns["flips"].sum())
-        if found and tally.seconds_to_first_id is None:
-            tally.seconds_to_first_id = now
-        if tally.seconds_to_1000_id is None and tally.id_cases + found >= 1000:
-            tally.seconds_to_1000_id = now
-        tally.id_cases += found
+        tally.id_cases += int(columns["flips"].sum())

@@ -61,8 +61,8 @@ DISTANCES = {
     "k_max": "anywhere",
 }
 
-#: Figures of a tally that are maxima, and those that the cases themselves tell better than sums could.
-_LARGEST, _ASKED = ("k_max",), ("seconds_to_first_id", "seconds_to_1000_id", "goal", "left")
+#: Figures of a tally that are maxima, and those that are about the whole search.
+_LARGEST, _WHOLE = ("k_max",), ("goal", "left")
 _FIRST_IDS = "SELECT seconds FROM cases WHERE flips ORDER BY seconds LIMIT 1 OFFSET {}"
 
 
@@ -70,7 +70,7 @@ def add_tally(total: Tally, more: Tally) -> None:
     """Add counts to a total; some are maxima instead of sums."""
     for one in fields(Tally):
         was, now = getattr(total, one.name), getattr(more, one.name)
-        if one.name not in _ASKED:
+        if one.name not in _WHOLE:
             setattr(total, one.name, max(was, now) if one.name in _LARGEST else was + now)
 
 
@@ -204,9 +204,8 @@ def search_subject(
         plan, buckets = kept_plan(before, plan, tasks), before.buckets
         settings = replace(settings, batch=before.manifest.get("batch"))
     settings, strategy = fitted(settings, problem, plan.task(0).budget, before)
-    manifest = manifest_of(subject, settings, problem.evaluator)
-    manifest |= {"workers": executor_options.workers, "ray": executor_options.ray}
-    manifest |= {"shards": plan.count, "buckets": buckets}
+    workers = {"workers": executor_options.workers, "ray": executor_options.ray}
+    manifest = manifest_of(subject, settings, problem.evaluator) | workers | {"shards": plan.count, "buckets": buckets}
     place = place or new_folder(subject.name, settings.strategy)
     if before is not None:
         check_same(before.manifest, manifest)  # first what somebody typed, then what it stands for
@@ -261,9 +260,8 @@ class SearchInProgress:
         self.began = began if writer.new else None
         self.writer, self.settings, self.buckets = writer, settings, buckets
         self.watch, self.stop, self.clock = watch, stop or (lambda: False), clock
-        self.records = dict(writer.records)
         self.tally = Tally()
-        for record in self.records.values():
+        for record in self.writer.records.values():
             if not self._is_open(record.number):
                 add_tally(self.tally, tally_of(record))
         self.used = float(writer.facts.get("seconds") or 0.0)
@@ -276,12 +274,12 @@ class SearchInProgress:
     def _is_open(self, number: int) -> bool:
         if self.plan.budget.ends is not None and number >= len(self.plan.budget.ends):
             return False
-        return is_open(self.plan.task(number), self.records.get(number), self.problem.evaluator.m)
+        return is_open(self.plan.task(number), self.writer.records.get(number), self.problem.evaluator.m)
 
     def do(self) -> Run:
         """Carry it out, and leave the run in a state that says how it ended."""
         try:
-            known = map(self.plan.task, self.records) if self.plan.count is None else self.plan.tasks()
+            known = map(self.plan.task, self.writer.records) if self.plan.count is None else self.plan.tasks()
             if not self.writer.new and not any(self._is_open(task.number) for task in known):
                 self.notes = notes_on(self.settings.budget, self.tally, self.used)
             ending = self._carry_out()
@@ -349,11 +347,11 @@ class SearchInProgress:
 
     @property
     def _ended(self) -> int:
-        return sum(record.ended is not None for record in self.records.values())
+        return sum(record.ended is not None for record in self.writer.records.values())
 
     def done(self, number: int, record: TaskRecord, replayed: float) -> None:
         """Add a task that has ended; ``replayed`` are the seconds in which it repeated an earlier attempt."""
-        self.records[number] = self.writer.records[number] = record
+        self.writer.records[number] = record
         self.begin += replayed / self.slots
         add_tally(self.tally, tally_of(record))
         self.writer.note(done=self._ended, seconds=self.elapsed)
@@ -410,7 +408,7 @@ class SearchInProgress:
     @property
     def _seconds(self) -> float:
         """When the last task ended, by the clock of the run."""
-        return max((record.seconds for record in self.records.values()), default=self.used)
+        return max((record.seconds for record in self.writer.records.values()), default=self.used)
 
     def _status(self, ending: Ending) -> str:
         self.writer.note(done=self._ended)
@@ -418,14 +416,15 @@ class SearchInProgress:
             return "interrupted"
         if ending.lost:
             return "failed"
-        whole = [record.ended == "rounds" for record in self.records.values()]
+        whole = [record.ended == "rounds" for record in self.writer.records.values()]
         finished = self.strategy.rounds is None or (all(whole) and len(whole) == self.plan.count)
         return "finished" if finished else "interrupted"
 
     def _summary(self, status: str) -> dict[str, Any]:
         run = Run.open(self.writer.folder)
         self._keep_doubles(run)
-        records = [self.records[number] for number in sorted(self.records)]
+        known = self.writer.records
+        records = [known[number] for number in sorted(known)]
         tally, findings = Tally(), dict[str, Any]()
         for record in records:  # in their order: the result does not depend on which task ended first
             add_tally(tally, tally_of(record))
@@ -442,9 +441,7 @@ class SearchInProgress:
         )
         whole = self.plan.count is None or len(records) == self.plan.count or self.plan.budget.ends is not None
         natural = whole and all(one.ended in ("rounds", "share") for one in records)
-        ends = [
-            self.records[n].evaluations if n in self.records else 0 for n in range(max(self.records, default=-1) + 1)
-        ]
+        ends = [known[n].evaluations if n in known else 0 for n in range(max(known, default=-1) + 1)]
         return summary | {
             "content": run.content(anew=True),
             "shards": len(records) if self.plan.count is None else self.plan.count,
