@@ -52,28 +52,6 @@ NAME, LABEL = 60, 80
 _DIGITS = 6
 
 
-def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
-    axes = axes_of(evaluator)
-    return {
-        "subject": shortened(subject.name, LABEL),
-        "protected": joined([shortened(name, NAME) for name in axes.names]),
-        "axes": [
-            {"name": shortened(name, NAME), "values": [shortened(value, LABEL) for value in values]}
-            for name, values in zip(axes.names, axes.values, strict=True)
-        ],
-        "m": evaluator.m,
-        "epsilon": evaluator.epsilon,
-        "partition": evaluator.partition,
-        "limit": evaluator.bits_limit,
-        "threshold": axes.threshold,
-        "regression": subject.schema.regression,
-        "vector": evaluator.by_vector,
-        "colours": list(SCORES),
-        "quality": [] if subject.quality is None else [shortened(line, 300) for line in subject.quality.lines()],
-        "favourable": None if subject.schema.favourable is None else shortened(subject.schema.favourable, NAME),
-    }
-
-
 def _field(attribute: Attribute) -> dict[str, Any]:
     field: dict[str, Any] = {"name": shortened(attribute.name, NAME), "kind": attribute.kind}
     if attribute.labels or attribute.allowed:
@@ -317,7 +295,9 @@ class Explorer:
 
     def everybody(self) -> list[dict[str, Any]]:
         """People as the page takes them, real ones first: a name, k, the free codes, and which twin a real row is."""
-        found = [*self._rows(), *self._cases("changed <> 0")] or [self.row(1)]
+        # Real ones as measured; where nothing was measured yet, the rows that the search came across.
+        real = [self.row(number + 1) for number in self._worst_rows] or self._cases("changed = 0")
+        found = [*real, *self._cases("changed <> 0")] or [self.row(1)]
         k = self.evaluator.evaluate(np.stack([row_of(one["codes"], self.evaluator.schema) for one in found])).k
         return [{**one, "k": int(own)} for one, own in zip(found, k, strict=True)]
 
@@ -327,10 +307,6 @@ class Explorer:
         codes = self.subject.table.codes[number - 1]
         own = int(self.evaluator.twins.index_of(codes[None])[0])
         return self._person(row_words(self.subject.table, number - 1), codes, real=True, own=own)
-
-    def _rows(self) -> list[dict[str, Any]]:
-        """As measured; where nothing was measured yet, the rows that the search came across."""
-        return [self.row(number + 1) for number in self._worst_rows] or self._cases("changed = 0")
 
     def _cases(self, where: str) -> list[dict[str, Any]]:
         return [
@@ -357,8 +333,26 @@ class Explorer:
         found = read_debug(self.run.folder)
         known = [one for one in found.neurons if one.layer == found.suspect] if found else []
         acd = {one.neuron: one.acd for one in known if one.acd is not None}
+        axes = axes_of(self.evaluator)
         return {
-            **setting_of(self.subject, self.evaluator),
+            "subject": shortened(self.subject.name, LABEL),
+            "protected": joined([shortened(name, NAME) for name in axes.names]),
+            "axes": [
+                {"name": shortened(name, NAME), "values": [shortened(value, LABEL) for value in values]}
+                for name, values in zip(axes.names, axes.values, strict=True)
+            ],
+            "m": self.evaluator.m,
+            "epsilon": self.evaluator.epsilon,
+            "partition": self.evaluator.partition,
+            "limit": self.evaluator.bits_limit,
+            "threshold": axes.threshold,
+            "regression": self.schema.regression,
+            "vector": self.evaluator.by_vector,
+            "colours": list(SCORES),
+            "quality": []
+            if self.subject.quality is None
+            else [shortened(line, 300) for line in self.subject.quality.lines()],
+            "favourable": None if self.schema.favourable is None else shortened(self.schema.favourable, NAME),
             "attributes": [_field(self.schema.attributes[column]) for column in self.schema.person_columns],
             "people": self.everybody(),
             "rows": len(self.subject.table),

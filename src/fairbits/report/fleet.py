@@ -64,16 +64,6 @@ class FleetMember:
     scores_only: bool = False
 
     @property
-    def agreement(self) -> tuple[str, ...]:
-        """How the model agrees with the labels, and its decision rule, in a line or two."""
-        return () if self.quality is None else Quality.of_figures(dict(self.quality)).lines()
-
-    @property
-    def used(self) -> float:
-        """The share of its own limit that the model uses, 0 to 1: the length of its bar."""
-        return (self.bits or 0.0) / self.bits_limit if self.bits_limit else 0.0
-
-    @property
     def affected(self) -> float:
         """The share of rows whose decision flips; of a regression, those with more than one class."""
         return (self.split_rate if self.flip_rate is None else self.flip_rate) or 0.0
@@ -186,12 +176,13 @@ def _row(one: FleetMember) -> tuple[Any, ...]:
     affected: Text = percent(one.flip_rate)
     if one.flip_rate is None and one.split_rate is not None:
         affected = (percent(one.split_rate), Small("score differently"))
+    agreement = () if one.quality is None else Quality.of_figures(dict(one.quality)).lines()
     indirect: Text = "–" if one.indirect is None else (number(one.indirect, 2), Small(one.indirect_about))
     return (
-        (Link(one.name, one.report or ""), *(Small(line) for line in one.agreement)),
+        (Link(one.name, one.report or ""), *(Small(line) for line in agreement)),
         affected,
         "scores only" if one.bits is None else number(one.bits, 2),
-        None if one.bits is None else Bar(one.used),
+        None if one.bits is None else Bar(one.bits / one.bits_limit if one.bits_limit else 0.0),
         one.bits_limit,
         one.k_max,
         one.k_max_on_data,

@@ -5,7 +5,7 @@ A figure is an ordinary matplotlib figure, made without pyplot: global settings 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from fairbits.certify import Certificate
@@ -22,6 +22,7 @@ from fairbits.store import Case, Run, subject_of
 
 #: What knows the model that the twins of a person are scored with.
 Source = Run | Measurement | Evaluator
+Found = TypeVar("Found")
 #: Loading a subject takes longer than a picture: it is done once for each run at hand.
 _EVALUATORS: WeakKeyDictionary[Run, Evaluator] = WeakKeyDictionary()
 
@@ -129,10 +130,7 @@ def curves(run: Run) -> Picture:
     OptionError
         If the run was not debugged, or no neuron has an effect.
     """
-    made = charts.curves(_debugged(run))
-    if made is None:
-        raise OptionError(f"the run in {str(run.folder)!r} has no neuron with an effect to draw.")
-    return made
+    return _filled(charts.curves(_debugged(run)), run, "has no neuron with an effect to draw")
 
 
 def pareto(of: Run | RepairResult) -> Picture:
@@ -148,10 +146,9 @@ def pareto(of: Run | RepairResult) -> Picture:
     OptionError
         If the run was not repaired.
     """
-    found = of if isinstance(of, RepairResult) else read_repair(of.folder)
-    if found is None:
-        raise OptionError(f"the run in {str(of.folder)!r} was not repaired; call run.repair() first.")
-    return charts.pareto(found)
+    if isinstance(of, Run):
+        of = _filled(read_repair(of.folder), of, "was not repaired; call run.repair() first")
+    return charts.pareto(of)
 
 
 def statements(of: Certificate) -> Picture:
@@ -179,8 +176,7 @@ def _evaluator(source: Source) -> Evaluator:
         return source.evaluator
     if source not in _EVALUATORS:
         # A run that was started from Python has its subject at hand, and may be the only one who knows it.
-        at_hand = getattr(source, "subject", None)
-        _EVALUATORS[source] = evaluator_of_run(source, subject_of(source, at_hand))
+        _EVALUATORS[source] = evaluator_of_run(source, subject_of(source, getattr(source, "subject", None)))
     return _EVALUATORS[source]
 
 
@@ -194,16 +190,14 @@ def _person(case: Any, source: Source) -> tuple[Portrait, Axes]:
 
 
 def _debugged(run: Run) -> DebugResult:
-    found = read_debug(run.folder)
-    if found is None:
-        raise OptionError(f"the run in {str(run.folder)!r} was not debugged; call run.debug() first.")
+    return _filled(read_debug(run.folder), run, "was not debugged; call run.debug() first")
+
+
+def _filled(found: Found | None, run: Run, lack: str = "has nothing to draw here") -> Found:
+    """What a picture is made of, if the run has it."""
+    if not found:
+        raise OptionError(f"the run in {str(run.folder)!r} {lack}.")
     return found
-
-
-def _filled(values: Any, run: Run) -> Any:
-    if not values:
-        raise OptionError(f"the run in {str(run.folder)!r} has nothing to draw here.")
-    return values
 
 
 __all__ = [

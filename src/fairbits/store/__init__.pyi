@@ -2,10 +2,13 @@ from .files import folder_name as folder_name
 from .files import is_local as is_local
 from .files import json_of as json_of
 from .files import new_folder as new_folder
+from .files import numbered as numbered
 from .files import place_of as place_of
 from .files import plain as plain
 from .files import read_json as read_json
 from .files import read_parquet as read_parquet
+from .files import record_from_json as record_from_json
+from .files import record_to_json as record_to_json
 from .files import write_json as write_json
 from .files import write_parquet as write_parquet
 from .files import write_whole as write_whole
@@ -26,9 +29,6 @@ from .parts import find_doubles as find_doubles
 from .parts import keep_doubles as keep_doubles
 from .query import SECONDS as SECONDS
 from .query import time_limit as time_limit
-from .records import numbered as numbered
-from .records import record_from_json as record_from_json
-from .records import record_to_json as record_to_json
 from .run import Run as Run
 from .run import accepted_subject as accepted_subject
 from .run import subject_of as subject_of

@@ -26,9 +26,16 @@ from fairbits._version import __version__
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.shape import check_fields, check_record, reading
-from fairbits.store.files import TEMPORARY, is_local, plain, read_json, write_json
+from fairbits.store.files import (
+    TEMPORARY,
+    is_local,
+    plain,
+    read_json,
+    record_from_json,
+    record_to_json,
+    write_json,
+)
 from fairbits.store.parts import CASES, DOUBLES, PART, SET_ASIDE, spread
-from fairbits.store.records import record_from_json, record_to_json
 from fairbits.subject import Quality, document_of_schema
 
 TASKS = "tasks"

@@ -52,9 +52,9 @@ Complete = Callable[[Codes], Figures]
 
 
 class Block:
-    """Rows as they were appended, and, once settled, as a batch.
+    """Rows as they were appended, and as a batch.
 
-    Settling is the expensive part and can happen in another thread, for all rows at once: ``complete`` is asked
+    Making that is the expensive part and can happen in another thread, for all rows at once: ``complete`` is asked
     there for the figures that the search has no need of.
     """
 
@@ -70,17 +70,13 @@ class Block:
         self._pieces.append((np.array(codes), columns))
         self.rows += len(codes)
 
-    def settle(self) -> None:
-        """Make the batch, unless it is made already."""
+    def batch(self) -> pa.RecordBatch:
+        """The rows as they are stored, made once."""
         if self._batch is None:
             codes = np.concatenate([piece for piece, _ in self._pieces])
             names = self._pieces[0][1]
             figures = {name: np.concatenate([columns[name] for _, columns in self._pieces]) for name in names}
             self._batch, self._pieces = self._layout.batch(codes, {**figures, **self._complete(codes)}), []
-
-    def batch(self) -> pa.RecordBatch:
-        """The rows as they are stored."""
-        self.settle()
         return self._batch
 
 
@@ -178,7 +174,7 @@ class TaskWriter:
             if numbers.max() >= evaluations:
                 self._reached = int(numbers.max()) + 1, max(float(np.max(figures["seconds"])), seconds)
             if block.rows >= BLOCK_ROWS:
-                self._do(block.settle)
+                self._do(block.batch)
         self.tick()
 
     def _bucket_of(self, keys: npt.NDArray[np.uint64] | None) -> Any:
@@ -276,11 +272,11 @@ class TaskWriter:
             # What it said is in the new record now.
             (self.folder / TASKS / self.before.name).unlink(missing_ok=True)
 
-    def _do(self, job: Callable[[], None]) -> None:
+    def _do(self, job: Callable[[], object]) -> None:
         self._jobs.append(self._thread.submit(self._unless_failed, job))
         self._wait(0 if self._in_step else WAITING)
 
-    def _unless_failed(self, job: Callable[[], None]) -> None:
+    def _unless_failed(self, job: Callable[[], object]) -> None:
         try:
             if self._error is None:
                 job()

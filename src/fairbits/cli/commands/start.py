@@ -258,8 +258,7 @@ def data(
         _show(names[0], as_json=as_json)
     elif action == "export":
         subject = built_ins.load_subject(names[0])
-        folder = out or Path(names[0])
-        print(*subjects.export_subject(subject, folder, codes=codes, force=force), sep="\n")
+        print(*subjects.export_subject(subject, out or Path(names[0]), codes=codes, force=force), sep="\n")
     elif action == "add":
         print(f"kept as {built_ins.add(names[0], Path(names[1]))}")
     elif action == "forget":
