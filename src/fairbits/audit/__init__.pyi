@@ -1,8 +1,8 @@
 from .audit import Audit as Audit
+from .audit import check_draft as check_draft
+from .audit import check_ignored as check_ignored
 from .audit import diff_models as diff_models
-from .draft import check_draft as check_draft
-from .draft import check_ignored as check_ignored
-from .draft import draft_subject as draft_subject
+from .audit import draft_subject as draft_subject
 from .fleet import FleetSubject as FleetSubject
 from .fleet import audit_fleet as audit_fleet
 from .fleet import find_subjects as find_subjects

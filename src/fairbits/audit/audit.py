@@ -23,6 +23,7 @@ from fairbits import subject as subjects
 from fairbits.audit.scores_only import write_study
 from fairbits.data import load_subject
 from fairbits.domain import (
+    Attribute,
     Encoding,
     GrantOptions,
     RawTable,
@@ -31,11 +32,12 @@ from fairbits.domain import (
     as_arrow,
     check_domain,
     granted_in,
+    one_hot_groups,
     read_arrow,
     table_from_arrow,
     with_held,
 )
-from fairbits.errors import OptionError
+from fairbits.errors import OptionError, choose_from
 from fairbits.models import ModelOptions, output_order, read_model
 from fairbits.options import (
     AuditOptions,
@@ -993,6 +995,60 @@ def check_page(html: str | Path | None) -> None:
     """Refuse a page that could not be written, before anything is computed."""
     if html is not None and not Path(html).parent.is_dir():
         raise OptionError(f"the folder {str(Path(html).parent)!r} does not exist; make it, or choose another --html.")
+
+
+def draft_subject(
+    table: str | Path,
+    *,
+    target: str,
+    protected: Iterable[str],
+    model: str | None = None,
+    favourable: str | None = None,
+    threshold: float | None = None,
+    ignored: Sequence[str] = (),
+    groups: Sequence[Attribute] | None = None,
+    max_twins: int = 1000,
+    delimiter: str = ",",
+    out: str | Path = "subject.toml",
+    force: bool = False,
+    as_is: bool = False,
+    options: ModelOptions | None = None,
+    data: Any = None,
+    **grants: Unpack[GrantOptions],
+) -> subjects.Draft:
+    """Infer what people are made of from a table, and write a commented subject.toml; what ``fairbits init`` does."""
+    check_draft(out, force=force)
+    found = read_arrow(table, delimiter=delimiter) if data is None else data
+    check_ignored(ignored, found)
+    if groups is None:
+        groups = list(one_hot_groups(found, leave_out=(target, *ignored)))
+    asked: dict[str, Any] = {
+        "target": target,
+        "protected": list(protected),
+        "favourable": favourable,
+        "groups": list(groups),
+        "ignored": tuple(ignored),
+        "max_twins": max_twins,
+        "threshold": threshold,
+    }
+    schema = subjects.draft_schema(found, **asked)
+    others = subjects.other_schemas(found, schema, **asked)
+    draft = subjects.Draft(schema, Path(table), model, delimiter, options or ModelOptions(), others=others, data=found)
+    return subjects.write_draft(draft, Path(out), force=force, as_is=as_is, **grants)
+
+
+def check_draft(out: str | Path, *, force: bool) -> None:
+    """Refuse a file that is there already."""
+    if Path(out).exists() and not force:
+        raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")
+
+
+def check_ignored(ignored: Sequence[str], data: Any) -> None:
+    """Refuse to leave out what is not there."""
+    for name in ignored:
+        if name not in data.column_names:
+            remedy = choose_from(name, data.column_names)
+            raise OptionError(f"--ignore names {name!r}, which is not in the table; {remedy}")
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -141,8 +141,7 @@ def plan_audit(options: PlanOptions, subject: Subject | None = None) -> AuditPla
     """Plan for a model and its table, or for a number of people alone."""
     if subject is None and options.rows is None:
         raise OptionError("there is nothing to plan for; name a model and table, or say how many --rows there are.")
-    people = options.rows
-    rate, kind = options.rate, "assumed"
+    people, rate, kind = options.rows or 0, options.rate, "assumed"
     about: dict[str, int | float] = {}
     if subject is not None:
         table = subject.table
@@ -161,7 +160,6 @@ def plan_audit(options: PlanOptions, subject: Subject | None = None) -> AuditPla
             if rate is None and not subject.schema.regression:
                 rate, kind = float(np.mean(found.flips)), "statistical"
     rate = 0.5 if rate is None else rate
-    people = people or 0
     if people < 1 or not 0 <= rate <= 1:
         raise OptionError(f"{people} people at a rate of {rate} cannot be planned for; give 1 or more, and 0 to 1.")
     level = options.confidence

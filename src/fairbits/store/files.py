@@ -281,7 +281,7 @@ _hints = cache(get_type_hints)
 def _record(kind: type[Any], document: Any, place: str) -> Any:
     if not isinstance(document, Mapping):
         raise TypeError(f"{place} is {shortened(repr(document), 40)}")
-    given, hints = {}, _hints(kind)
+    given, hints = {}, _hints(kind)  # type: ignore[arg-type]  # a class is hashable
     for one in fields(kind):
         name = _name(one)
         if name is None or not one.init:

@@ -171,10 +171,12 @@ def _type_of(attribute: Attribute) -> pa.DataType:
     if attribute.kind == "real":
         return pa.float64()
     low = attribute.low if attribute.gap is None else min(attribute.low, attribute.gap)
-    for kind in (np.int8, np.int16, np.int32):
-        if np.iinfo(kind).min <= low and attribute.upper <= np.iinfo(kind).max:
-            return pa.from_numpy_dtype(kind)
-    return pa.int64()
+    kinds = (
+        one
+        for one in (np.int8, np.int16, np.int32)
+        if np.iinfo(one).min <= low and attribute.upper <= np.iinfo(one).max
+    )
+    return pa.from_numpy_dtype(next(kinds, np.int64))
 
 
 def _codes(column: Codes, field: pa.Field) -> pa.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +96,6 @@ def audit(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-MAX_TWINS = 1000
-
-
 def init(
     *,
     table: Path = argument(help="A CSV, Parquet, Feather or Arrow file."),
@@ -113,7 +111,7 @@ def init(
     ),
     factory: str | None = option(None, "module:function that builds the module of a file of weights.", rare=True),
     ignore: str | None = option(None, "Columns to leave out, separated by commas.", metavar="NAMES"),
-    max_twins: int = option(MAX_TWINS, "At most so many twins (protected combinations).", low=1, rare=True),
+    max_twins: int = option(1000, "At most so many twins (protected combinations).", low=1, rare=True),
     delimiter: str = option(",", "What separates the columns of a CSV file.", rare=True),
     out: Path = option(Path("subject.toml"), "The file to write.", metavar="FILE"),
     force: bool = option(False, "Replace the file if there is one."),
@@ -250,21 +248,26 @@ def data(
     strange = next((name for name, said in given.items() if said and name not in allowed), None)
     if strange is not None:
         raise OptionError(f"--{strange.removeprefix('as_')} does not apply to `fairbits data {action}`; leave it out.")
-    if action == "list":
-        rows = [_overview(entry) for entry in built_ins.BUILT_IN.values()]
-        nearby = "next  fairbits data show NAME"
-        answer(as_json, lambda: rows, lambda: report.built_in_list(rows), nearby, everything=True)
-    elif action == "show":
-        _show(names[0], as_json=as_json)
-    elif action == "export":
-        subject = built_ins.load_subject(names[0])
-        print(*subjects.export_subject(subject, out or Path(names[0]), codes=codes, force=force), sep="\n")
-    elif action == "add":
-        print(f"kept as {built_ins.add(names[0], Path(names[1]))}")
-    elif action == "forget":
-        print(f"{names[0]} is forgotten" if built_ins.forget(names[0]) else f"{names[0]} was not kept; nothing to do")
-    else:
-        _train(names, seed, out or Path("networks"))
+    work: dict[str, Callable[[], None]] = {
+        "list": lambda: _list(as_json=as_json),
+        "show": lambda: _show(names[0], as_json=as_json),
+        "export": lambda: print(
+            *subjects.export_subject(built_ins.load_subject(names[0]), out or Path(names[0]), codes=codes, force=force),
+            sep="\n",
+        ),
+        "add": lambda: print(f"kept as {built_ins.add(names[0], Path(names[1]))}"),
+        "forget": lambda: print(
+            f"{names[0]} is forgotten" if built_ins.forget(names[0]) else f"{names[0]} was not kept; nothing to do"
+        ),
+        "train": lambda: _train(names, seed, out or Path("networks")),
+    }
+    work[action]()
+
+
+def _list(*, as_json: bool) -> None:
+    rows = [_overview(entry) for entry in built_ins.BUILT_IN.values()]
+    nearby = "next  fairbits data show NAME"
+    answer(as_json, lambda: rows, lambda: report.built_in_list(rows), nearby, everything=True)
 
 
 def _show(name: str, *, as_json: bool) -> None:
