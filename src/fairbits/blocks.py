@@ -154,6 +154,17 @@ def table_of(
     return TableBlock([column for _, column in kept], [[row[i] for i, _ in kept] for row in rows], caption, **looks)
 
 
+def table_by(
+    things: Iterable[Any],
+    columns: Iterable[tuple[TableColumn | None, Callable[[Any], Any]]],
+    caption: Text = "",
+    **looks: Any,
+) -> TableBlock:
+    """A row for each thing: a column, and beside it what it says of a thing; those that are None here are left out."""
+    kept = [(column, value) for column, value in columns if column is not None]
+    return TableBlock([one for one, _ in kept], [[value(one) for _, value in kept] for one in things], caption, **looks)
+
+
 @dataclass(frozen=True, slots=True)
 class FigureCard:
     """One figure that everybody should see: what it is, its value, its kind, and a remark."""

@@ -23,7 +23,7 @@ from fairbits.blocks import (
     figure,
     label,
     shown,
-    table_of,
+    table_by,
 )
 from fairbits.report.figures.charts import dots, over_time
 from fairbits.report.figures.svg import inline_svg
@@ -150,18 +150,15 @@ def _table(
     *,
     tested: bool = False,
 ) -> Block:
-    first, *heads = (shown(heading) for _, heading, _ in columns)
-    rows = []
-    for one in contenders:
-        cell, *cells = (_cell(one, key, digits) for key, _, digits in columns)
-        verdict = one["against_dice"] or {}
-        rows.append((one["strategy"], cell, verdict.get("a12"), verdict.get("p_holm"), *cells))
-    tests = [figure(head, digits) if tested else None for head, digits in (("A12", 2), ("p", 3))]
-    return table_of(
-        [label("strategy"), first, *tests, *heads],
-        rows,
-        caption,
+    first, *others = (
+        (shown(heading), lambda one, key=key, digits=digits: _cell(one, key, digits))
+        for key, heading, digits in columns
     )
+    tests = (
+        (figure(head, digits) if tested else None, lambda one, key=key: (one["against_dice"] or {}).get(key))
+        for head, digits, key in (("A12", 2, "a12"), ("p", 3, "p_holm"))
+    )
+    return table_by(contenders, [(label("strategy"), lambda one: one["strategy"]), first, *tests, *others], caption)
 
 
 def _cell(one: Contender, key: str, digits: int | None) -> str:

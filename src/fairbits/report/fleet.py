@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from fairbits.blocks import (
     figure,
     label,
     shown,
+    table_by,
 )
 from fairbits.errors import OptionError, choose_from
 from fairbits.report.html import render_page
@@ -148,13 +150,27 @@ def fleet_page(fleet: Fleet) -> Page:
     )
     opening: list[Block] = [Paragraph(lead, tone="lead")]
     parts = []
-    if fleet.ranked:
-        columns = (
-            *(figure("#"), label("model"), shown("rows affected"), label("bits, at least"), label(""), figure("of", 2)),
-            *(figure("k found"), figure("on real rows"), shown("k proved"), figure("cases that flip")),
-            shown("indirect bits, at least"),
+    ranked = fleet.ranked
+    if ranked:
+        table = table_by(
+            ranked,
+            [
+                (figure("#"), lambda one: ranked.index(one) + 1),
+                (label("model"), _named),
+                (shown("rows affected"), _affected),
+                (label("bits, at least"), lambda one: "scores only" if one.bits is None else number(one.bits, 2)),
+                (label(""), lambda one: None if one.bits is None else Bar(one.bits / (one.bits_limit or inf))),
+                (figure("of", 2), lambda one: one.bits_limit),
+                (figure("k found"), lambda one: one.k_max),
+                (figure("on real rows"), lambda one: one.k_max_on_data),
+                (shown("k proved"), lambda one: None if one.k_proved is None else f"≤ {one.k_proved}"),
+                (figure("cases that flip"), lambda one: one.id_cases),
+                (
+                    shown("indirect bits, at least"),
+                    lambda one: "–" if one.indirect is None else (number(one.indirect, 2), Small(one.indirect_about)),
+                ),
+            ],
         )
-        table = TableBlock(columns, [(i, *_row(one)) for i, one in enumerate(fleet.ranked, 1)])
         parts.append(PagePart("ranking", f"By {RANKS[fleet.rank]}", [table]))
     if fleet.failed:
         count = f"{number(len(fleet.failed))} of {number(len(fleet.subjects))} could not be audited: "
@@ -172,24 +188,15 @@ def fleet_page(fleet: Fleet) -> Page:
     )
 
 
-def _row(one: FleetMember) -> tuple[Any, ...]:
-    affected: Text = percent(one.flip_rate)
-    if one.flip_rate is None and one.split_rate is not None:
-        affected = (percent(one.split_rate), Small("score differently"))
+def _named(one: FleetMember) -> Text:
     agreement = () if one.quality is None else Quality.of_figures(dict(one.quality)).lines()
-    indirect: Text = "–" if one.indirect is None else (number(one.indirect, 2), Small(one.indirect_about))
-    return (
-        (Link(one.name, one.report or ""), *(Small(line) for line in agreement)),
-        affected,
-        "scores only" if one.bits is None else number(one.bits, 2),
-        None if one.bits is None else Bar(one.bits / one.bits_limit if one.bits_limit else 0.0),
-        one.bits_limit,
-        one.k_max,
-        one.k_max_on_data,
-        None if one.k_proved is None else f"≤ {one.k_proved}",
-        one.id_cases,
-        indirect,
-    )
+    return Link(one.name, one.report or ""), *(Small(line) for line in agreement)
+
+
+def _affected(one: FleetMember) -> Text:
+    if one.flip_rate is None and one.split_rate is not None:
+        return percent(one.split_rate), Small("score differently")
+    return percent(one.flip_rate)
 
 
 def _models(count: int) -> str:

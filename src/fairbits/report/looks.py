@@ -23,10 +23,10 @@ from fairbits.blocks import (
     People,
     PersonCard,
     Strong,
-    TableBlock,
     label,
     paragraphs,
     share,
+    table_by,
 )
 from fairbits.certify import Certificate
 from fairbits.debug import DebugResult
@@ -88,11 +88,15 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         yield Heading("Impact: what groups get", "statistical")
         yield from impact_blocks({"groups": documents_of(groups)})
     if not about.blind:
-        stakes = [(f"{one.attribute}: {one.value}", one.lowest, one.highest) for one in measured.stakes]
-        yield Fold(
-            "Whose score is lowest and highest, where twins differ",
-            [TableBlock([label("protected value"), share("lowest twin"), share("highest twin")], stakes)],
+        stakes = table_by(
+            measured.stakes,
+            [
+                (label("protected value"), lambda one: f"{one.attribute}: {one.value}"),
+                (share("lowest twin"), lambda one: one.lowest),
+                (share("highest twin"), lambda one: one.highest),
+            ],
         )
+        yield Fold("Whose score is lowest and highest, where twins differ", [stakes])
         yield from bound_blocks(measured)
     # What twins leave out is a note of the subject.
     limits = [one.text for one in found.limits if one.limit == "support"]

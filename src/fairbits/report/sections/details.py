@@ -5,7 +5,7 @@ Where the bits come from: attributes, layers and neurons or trees and splits, da
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from fairbits.blocks import (
@@ -29,10 +29,10 @@ from fairbits.blocks import (
     paragraphs,
     share,
     shown,
-    table_of,
+    table_by,
     whole_percent,
 )
-from fairbits.debug import Attribution, DebugResult, NeuronEffect, Vote
+from fairbits.debug import Attribution, DebugResult, LayerEffect, NeuronEffect, Vote
 from fairbits.measure import Noise, symbol_of
 from fairbits.report.record import Near, ReportData
 from fairbits.report.sections.paperwork import file_blocks, regulations_fold, reproduction_blocks
@@ -105,9 +105,13 @@ def severity_blocks(data: ReportData) -> Iterator[Block]:
         )
     yield Columns([*parts, [Heading("What the search did"), Facts(search_facts(figures, decides=decides))]])
     measured, found = dict(data.measured.histogram), {k: (count, ids) for k, count, ids in data.searched.histogram}
-    columns = [figure("k"), figure("rows"), figure("cases of the search"), figure("of them flip") if decides else None]
-    lines = [(k, measured.get(k, 0), *found.get(k, (0, 0))) for k in sorted({*measured, *found}, reverse=True)]
-    yield Fold("As a table", [table_of(columns, lines)])
+    columns: list[tuple[TableColumn | None, Callable[[int], Any]]] = [
+        (figure("k"), int),
+        (figure("rows"), lambda k: measured.get(k, 0)),
+        (figure("cases of the search"), lambda k: found.get(k, (0, 0))[0]),
+        (figure("of them flip") if decides else None, lambda k: found.get(k, (0, 0))[1]),
+    ]
+    yield Fold("As a table", [table_by(sorted({*measured, *found}, reverse=True), columns)])
 
 
 def search_facts(figures: Mapping[str, Any], *, decides: bool) -> list[tuple[str, Text]]:
@@ -156,8 +160,15 @@ def search_blocks(run: Run, near: tuple[Near, ...], *, top: int, lines: tuple[st
     yield People([case_card(case, rank) for rank, case in enumerate(run.worst(top) if top else (), 1)], decides)
     yield Fold("As the paper's tables have it", [_paper_row(figures)])
     most = max((entry["cases"] for entry in figures["top"]), default=1)
-    rows = [(entry["k"], entry["cases"], Bar(entry["cases"] / most)) for entry in figures["top"]]
-    yield Fold("How severe", [TableBlock([figure("k"), figure("cases"), label("")], rows)])
+    severe = table_by(
+        figures["top"],
+        [
+            (figure("k"), lambda one: one["k"]),
+            (figure("cases"), lambda one: one["cases"]),
+            (label(""), lambda one: Bar(one["cases"] / most)),
+        ],
+    )
+    yield Fold("How severe", [severe])
 
 
 def _limits(figures: Mapping[str, Any]) -> Iterator[str]:
@@ -224,14 +235,18 @@ def attribute_blocks(found: Attribution) -> Iterator[Block]:
     """Shapley shares of the protected attributes, and bits when just some of them vary."""
     alone = {subset.attributes[0]: subset.q_inf for subset in found.subsets if len(subset.attributes) == 1}
     total = sum(found.q_inf.values()) or 1.0
-    rows = [
-        (name, found.q_inf[name] / total, Bar(found.q_inf[name] / total), found.q_inf[name], alone[name])
-        for name in sorted(found.attributes, key=lambda name: -found.q_inf[name])
-    ]
-    columns = [label("attribute"), share("share", 0), label(""), figure("Shapley bits", 2), figure("bits alone", 2)]
     bits = number(found.subsets[-1].q_inf, 2)
-    caption = f"Decisions about these cases use {bits} bits on average; Shapley shares split them"
-    yield TableBlock(columns, rows, caption)
+    yield table_by(
+        sorted(found.attributes, key=lambda name: -found.q_inf[name]),
+        [
+            (label("attribute"), str),
+            (share("share", 0), lambda name: found.q_inf[name] / total),
+            (label(""), lambda name: Bar(found.q_inf[name] / total)),
+            (figure("Shapley bits", 2), found.q_inf.get),
+            (figure("bits alone", 2), alone.get),
+        ],
+        f"Decisions about these cases use {bits} bits on average; Shapley shares split them",
+    )
     lines = [(" + ".join(one.attributes), one.q_inf, one.q_1) for one in found.subsets if len(one.attributes) > 1]
     if len(lines) > 1:
         yield Fold(
@@ -245,22 +260,18 @@ def origin_blocks(found: DebugResult) -> Iterator[Block]:
     origin = found.origin
     yield Paragraph(origin.words.replace("`", ""))
     if len(origin.shares) > 1:
-        rows = [
-            (
-                " and ".join(one.attributes),
-                one.shared.value,
-                Bar(one.shared.value),
-                (one.shared.low, one.shared.high),
-                one.single.value,
-                None if one.own is None else one.own.value,
-            )
-            for one in origin.shares
-        ]
-        columns = [
-            *(label("attributes"), share("comes with the data"), label(""), between("95 %", percent)),
-            *(share("with the single training"), share("this model agrees")),
-        ]
-        yield TableBlock(columns, rows, "Of the differences between twins' scores; intervals over people and trainings")
+        yield table_by(
+            origin.shares,
+            [
+                (label("attributes"), lambda one: " and ".join(one.attributes)),
+                (share("comes with the data"), lambda one: one.shared.value),
+                (label(""), lambda one: Bar(one.shared.value)),
+                (between("95 %", percent), lambda one: (one.shared.low, one.shared.high)),
+                (share("with the single training"), lambda one: one.single.value),
+                (share("this model agrees"), lambda one: None if one.own is None else one.own.value),
+            ],
+            "Of the differences between twins' scores; intervals over people and trainings",
+        )
     if origin.labels is not None:
         bits, carried = origin.labels.bits, "tell" if origin.labels.present else "tell nothing measurable:"
         yield Paragraph(
@@ -354,36 +365,30 @@ def _suspect(found: DebugResult) -> str:
 
 
 def _layers(found: DebugResult) -> Block:
-    total = len(found.cases) or 1
-    last = found.layers[-1].layer
-    rows: list[tuple[Any, ...]] = [
-        (
-            "protected input" if one.layer == 0 else f"{one.layer} (output)" if one.layer == last else str(one.layer),
-            one.width,
-            one.delta,
-            one.rho,
-            None if one.rho_quantiles is None else (one.rho_quantiles[0], one.rho_quantiles[-1]),
-            None if one.rho is None else one.votes / total,
-            None if one.votes_code is None else one.votes_code / total,
-            None if one.explained is None else one.explained.value,
-            None if one.explained is None else (one.explained.low, one.explained.high),
-        )
-        for one in found.layers
-    ]
-    columns = [
-        label("layer"),
-        figure("width"),
-        figure("δ", 3),
-        change("ρ"),
-        between("ρ of cases, 5 to 95 %", signed),
-        share("votes of the cases", 0),
-    ]
-    if found.rule == "ours":
-        columns += [share("by the paper's code", 0), share("bits gone when held", 0), between("95 %", whole_percent)]
-    rows = [row[: len(columns)] for row in rows]
-    return TableBlock(
-        columns,
-        rows,
+    total, ours, last = len(found.cases) or 1, found.rule == "ours", found.layers[-1].layer
+
+    def name(one: LayerEffect) -> str:
+        return "protected input" if one.layer == 0 else f"{one.layer}{' (output)' * (one.layer == last)}"
+
+    return table_by(
+        found.layers,
+        [
+            (label("layer"), name),
+            (figure("width"), lambda one: one.width),
+            (figure("δ", 3), lambda one: one.delta),
+            (change("ρ"), lambda one: one.rho),
+            (
+                between("ρ of cases, 5 to 95 %", signed),
+                lambda one: one.rho_quantiles and (one.rho_quantiles[0], one.rho_quantiles[-1]),
+            ),
+            (share("votes of the cases", 0), lambda one: None if one.rho is None else one.votes / total),
+            (share("by the paper's code", 0) if ours else None, lambda one: one.votes_code and one.votes_code / total),
+            (share("bits gone when held", 0) if ours else None, lambda one: one.explained and one.explained.value),
+            (
+                between("95 %", whole_percent) if ours else None,
+                lambda one: one.explained and (one.explained.low, one.explained.high),
+            ),
+        ],
         "Layers; the suspect stands out",
         marked=frozenset(i for i, one in enumerate(found.layers) if one.layer == found.suspect),
     )
@@ -392,15 +397,19 @@ def _layers(found: DebugResult) -> Block:
 def _neurons(found: DebugResult, layer: int, k: str) -> Block:
     """Those with the largest effects; values are chosen on one half of the cases."""
     neurons = [one for one in found.neurons if one.layer == layer]
-    rows = []
-    for one in sorted(neurons, key=lambda one: -abs(one.acd_choosing or 0.0))[:MAX_NEURONS]:
-        held = "–" if one.best is None else f"{one.best.value:.3g} ({one.best.statistic})"
-        rows.append((str(one.neuron), one.acd, (one.acd_low, one.acd_high), held, *_best(one)[1:]))
-    columns = [label("neuron"), change("ACD", 3), between("95 %", lambda end: signed(end, 3)), shown("best held at")]
     halves = "chosen on one half of the cases, reported on the other"
     half = halves if found.rule == "ours" else "all cases, as in the paper"
-    caption = f"Neurons of layer {layer} with the largest effects, of {len(neurons)}; {half}"
-    return table_of([*columns, *_held_columns(found, k)], rows, caption)
+    return table_by(
+        sorted(neurons, key=lambda one: -abs(one.acd_choosing or 0.0))[:MAX_NEURONS],
+        [
+            (label("neuron"), lambda one: str(one.neuron)),
+            (change("ACD", 3), lambda one: one.acd),
+            (between("95 %", lambda end: signed(end, 3)), lambda one: (one.acd_low, one.acd_high)),
+            (shown("best held at"), lambda one: one.best and f"{one.best.value:.3g} ({one.best.statistic})"),
+            *_held_columns(found, k),
+        ],
+        f"Neurons of layer {layer} with the largest effects, of {len(neurons)}; {half}",
+    )
 
 
 def mean_reported(found: DebugResult) -> float:
@@ -408,10 +417,14 @@ def mean_reported(found: DebugResult) -> float:
     return float((found.figure[1::2] if len(found.figure) > 1 else found.figure).mean())
 
 
-def _held_columns(found: DebugResult, k: str) -> list[TableColumn | None]:
+def _held_columns(found: DebugResult, k: str) -> list[tuple[TableColumn | None, Callable[[NeuronEffect], Any]]]:
     now = "" if found.accuracy is None else f" (now {percent(found.accuracy)})"
     accuracy = None if found.regression else share(f"accuracy on rows it may have been trained on{now}")
-    return [figure(f"mean {k} (now {number(mean_reported(found), 2)})", 2), accuracy]
+    mean = figure(f"mean {k} (now {number(mean_reported(found), 2)})", 2)
+    return [
+        (mean, lambda one: one.best and one.best.reported),
+        (accuracy, lambda one: one.best and one.best.accuracy),
+    ]
 
 
 def _sets(found: DebugResult) -> Iterator[Block]:
@@ -428,10 +441,16 @@ def _sets(found: DebugResult) -> Iterator[Block]:
             f"Smallest set found that explains most of the bits: {held}. Held together they explain "
             f"{percent(explained.value)} ({percent(explained.low)} to {percent(explained.high)})."
         )
-    explained_by = [(len(one.neurons), one.explained) for one in sets.curve]
-    rows = [(count, some.value, Bar(some.value), (some.low, some.high)) for count, some in explained_by]
-    columns = [figure("neurons held together"), share("bits explained"), label(""), between("95 %", percent)]
-    yield TableBlock(columns, rows, "Chosen on one half of the cases, reported on the other")
+    yield table_by(
+        sets.curve,
+        [
+            (figure("neurons held together"), lambda one: len(one.neurons)),
+            (share("bits explained"), lambda one: one.explained.value),
+            (label(""), lambda one: Bar(one.explained.value)),
+            (between("95 %", percent), lambda one: (one.explained.low, one.explained.high)),
+        ],
+        "Chosen on one half of the cases, reported on the other",
+    )
 
 
 def _trees(found: DebugResult) -> Iterator[Block]:
@@ -443,25 +462,32 @@ def _trees(found: DebugResult) -> Iterator[Block]:
     total = len(found.cases) or 1
     looking = sum(one.delta > 0 for one in found.layers)
     ranked = sorted(found.layers, key=lambda tree: (-tree.votes, -tree.delta, tree.layer))[:MAX_TREES]
-    rows = [(str(tree.layer), tree.width, tree.delta, tree.rho, tree.votes / total) for tree in ranked]
-    columns = [label("tree"), figure("leaves"), figure("δ", 3), change("ρ"), share("votes of the cases", 0)]
-    suspect = frozenset(i for i, tree in enumerate(ranked) if tree.layer == found.suspect)
-    caption = f"{looking} of {len(found.layers)} trees tell twins of these cases apart; the suspect stands out"
-    yield TableBlock(columns, rows, caption, marked=suspect)
+    yield table_by(
+        ranked,
+        [
+            (label("tree"), lambda tree: str(tree.layer)),
+            (figure("leaves"), lambda tree: tree.width),
+            (figure("δ", 3), lambda tree: tree.delta),
+            (change("ρ"), lambda tree: tree.rho),
+            (share("votes of the cases", 0), lambda tree: tree.votes / total),
+        ],
+        f"{looking} of {len(found.layers)} trees tell twins of these cases apart; the suspect stands out",
+        marked=frozenset(i for i, tree in enumerate(ranked) if tree.layer == found.suspect),
+    )
     yield Drawing("network", size="sideways")
     known = foremost(found)
     if not known:
         yield Paragraph("No split or tree that is held lowers mean k within the accuracy that must be kept.")
         return
-    heads = [label("tree"), label("goes left"), change("ACD", 3), label("best held")]
-    lines = [(str(one.layer or "all"), one.label, one.acd, *_best(one)) for one in known]
-    caption = (
+    yield table_by(
+        known,
+        [
+            (label("tree"), lambda one: str(one.layer or "all")),
+            (label("goes left"), lambda one: one.label),
+            (change("ACD", 3), lambda one: one.acd),
+            (label("best held"), lambda one: one.best and one.best.statistic),
+            *_held_columns(found, symbol_of(found.measure)),
+        ],
         "What mean k loses, as a share (ACD), when everybody takes the way that most rows take at one split, or wherever "
-        "the same question is asked (all trees), or when a tree is left out"
+        "the same question is asked (all trees), or when a tree is left out",
     )
-    yield table_of([*heads, *_held_columns(found, symbol_of(found.measure))], lines, caption)
-
-
-def _best(one: NeuronEffect) -> tuple[str, float | None, float | None]:
-    held = one.best
-    return ("–", None, None) if held is None else (held.statistic, held.reported, held.accuracy)

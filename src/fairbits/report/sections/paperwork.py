@@ -31,6 +31,7 @@ from fairbits.blocks import (
     listed,
     share,
     shown,
+    table_by,
 )
 from fairbits.debug import DebugResult
 from fairbits.options import (
@@ -175,26 +176,35 @@ def file_blocks(data: ReportData) -> Iterator[Block]:
         ),
         tone="lead",
     )
-    rows = [(one.path, one.bytes, Code(one.sha256)) for one in data.files]
-    yield TableBlock(
-        [label("file"), figure("bytes"), label("SHA-256")],
-        rows,
-        f"{number(len(rows))} files that the page was made from",
+    yield table_by(
+        data.files,
+        [
+            (label("file"), lambda one: one.path),
+            (figure("bytes"), lambda one: one.bytes),
+            (label("SHA-256"), lambda one: Code(one.sha256)),
+        ],
+        f"{number(len(data.files))} files that the page was made from",
     )
 
 
 def regulations_fold(parts: Iterable[PagePart], folds: Iterable[Fold]) -> Fold:
     """The texts, with links to the parts of the page that are there."""
     there = {part.name: part.title.lower() for part in parts} | {fold.name: str(fold.title).lower() for fold in folds}
-    rows = [
-        (
-            (Link(one.text, one.address), Small(one.place)),
-            one.asks,
-            listed(Link(there[name], f"#{name}") for name in one.sections if name in there) or "nothing on this page",
-        )
-        for one in POINTERS
-    ]
-    table = TableBlock([label("text"), label("asks for"), label("here")], rows, stacked=True)
+    table = table_by(
+        POINTERS,
+        [
+            (label("text"), lambda one: (Link(one.text, one.address), Small(one.place))),
+            (label("asks for"), lambda one: one.asks),
+            (
+                label("here"),
+                lambda one: (
+                    listed(Link(there[name], f"#{name}") for name in one.sections if name in there)
+                    or "nothing on this page"
+                ),
+            ),
+        ],
+        stacked=True,
+    )
     return Fold("Regulations", [Paragraph(NOTE, tone="lead"), table], name="regulations")
 
 

@@ -22,12 +22,12 @@ from fairbits.blocks import (
     Paragraph,
     People,
     PersonCard,
-    TableBlock,
     between,
     change,
     figure,
     label,
     share,
+    table_by,
     table_of,
     whole_percent,
 )
@@ -215,9 +215,9 @@ def affected_blocks(data: ReportData) -> Iterator[Block]:
     if not any(stake.lowest or stake.highest for stake in (*stakes, *cases)):
         yield Paragraph("Nobody examined is treated differently.", tone="lead")
         return
-    harms = {(harm.attribute, harm.value): harm for harm in data.measured.harms}
-    decides = any(harm.lost is not None for harm in harms.values())
-    widest = max((abs(harm.gap) for harm in harms.values()), default=0.0) or 1.0
+    harms = data.measured.harms
+    decides = any(harm.lost is not None for harm in harms)
+    widest = max((abs(harm.gap) for harm in harms), default=0.0) or 1.0
     lost = (
         "; and the share of people who would get a favourable decision under another value, but lose it under this one"
     )
@@ -228,11 +228,11 @@ def affected_blocks(data: ReportData) -> Iterator[Block]:
         kind="exact" if data.measured.harmed_people == data.measured.rows_total else "statistical",
         tone="lead",
     )
-    lines = []
-    for row in stakes:
-        harm = harms.get((row.attribute, row.value))
-        bar = (None, None, None) if harm is None else (harm.gap, Bar(harm.gap / widest, middle=True), harm.lost)
-        lines.append((f"{row.attribute}: {row.value}", *bar, row.lowest, row.highest))
+    told = {(one.attribute, one.value): (one.gap, Bar(one.gap / widest, middle=True), one.lost) for one in harms}
+    lines = [
+        (f"{row.attribute}: {row.value}", *told.get((row.attribute, row.value), (None,) * 3), row.lowest, row.highest)
+        for row in stakes
+    ]
     heads = [label("protected value"), change("mean score gap", 3), label("")]
     own = share("decisions lost") if decides else None
     yield table_of([*heads, own, share("lowest twin"), share("highest twin")], lines)
@@ -241,13 +241,17 @@ def affected_blocks(data: ReportData) -> Iterator[Block]:
         "with the lowest score, and of the one with the highest.",
         tone="small",
     )
-    rows = [
-        (f"{one.attribute}: {one.value}", one.lowest, Bar(one.lowest), one.highest, Bar(one.highest)) for one in cases
-    ]
-    yield Fold(
-        "How often, among the cases of the search",
-        [TableBlock([label("protected value"), share("lowest"), label(""), share("highest"), label("")], rows)],
+    found = table_by(
+        cases,
+        [
+            (label("protected value"), lambda one: f"{one.attribute}: {one.value}"),
+            (share("lowest"), lambda one: one.lowest),
+            (label(""), lambda one: Bar(one.lowest)),
+            (share("highest"), lambda one: one.highest),
+            (label(""), lambda one: Bar(one.highest)),
+        ],
     )
+    yield Fold("How often, among the cases of the search", [found])
 
 
 def who_blocks(found: Description | None) -> Iterator[Block]:
@@ -257,19 +261,21 @@ def who_blocks(found: Description | None) -> Iterator[Block]:
     yield Paragraph(found.words, kind="statistical" if found.base is not None else "")
     if not found.rules or found.base is None or found.together is None:
         return
-    together = [("any of these", found.together)] if len(found.rules) > 1 else []
-    rows = []
-    for words, one in (*((one.text, one) for one in found.rules), *together):
-        precision, coverage = ((some.value, (some.low, some.high)) for some in (one.precision, one.coverage))
-        rows.append((words, one.people, one.share.value, *precision, *coverage))
     such = "flip" if found.target == "flips" else f"k above {found.above}"
-    shares = [piece for head in (such, "coverage") for piece in (share(head, 0), between("95 %", whole_percent))]
-    columns = [label("people with"), figure("rows"), share("of all", 0), *shares]
-    caption = (
+    yield table_by(
+        [*found.rules, *([found.together] if len(found.rules) > 1 else [])],
+        [
+            (label("people with"), lambda one: "any of these" if one is found.together else one.text),
+            (figure("rows"), lambda one: one.people),
+            (share("of all", 0), lambda one: one.share.value),
+            (share(such, 0), lambda one: one.precision.value),
+            (between("95 %", whole_percent), lambda one: (one.precision.low, one.precision.high)),
+            (share("coverage", 0), lambda one: one.coverage.value),
+            (between("95 %", whole_percent), lambda one: (one.coverage.low, one.coverage.high)),
+        ],
         f"Learned on {number(found.learned)} rows, judged on {number(found.judged)} others, of whom "
-        f"{percent(found.base.value, 0)} are people {found.what}; coverage is the share of these"
+        f"{percent(found.base.value, 0)} are people {found.what}; coverage is the share of these",
     )
-    yield TableBlock(columns, rows, caption)
     command = found.command("search", found.rules[0])
     if command is not None:
         yield Paragraph(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fairbits.blocks import Block, Facts, Paragraph, Strong, TableBlock, Tag, Text, figure, label, paragraphs
+from fairbits.blocks import Block, Facts, Paragraph, Strong, TableBlock, Tag, Text, figure, label, paragraphs, table_by
 from fairbits.domain import twins_of
 from fairbits.models import speaks_of
 from fairbits.text import number, percent
@@ -40,11 +40,16 @@ def built_in_blocks(entry: BuiltIn, about: Mapping[str, Any]) -> Iterator[Block]
 
 
 def built_in_list(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
-    columns = [label("subject"), figure("rows"), figure("attributes"), figure("twins"), label("protected")]
-    names = ("name", "rows", "attributes", "m")
-    yield TableBlock(
-        [*columns, label("data")],
-        [(*(row[name] for name in names), ", ".join(row["protected"]), row["data"]) for row in rows],
+    yield table_by(
+        rows,
+        [
+            (label("subject"), lambda row: row["name"]),
+            (figure("rows"), lambda row: row["rows"]),
+            (figure("attributes"), lambda row: row["attributes"]),
+            (figure("twins"), lambda row: row["m"]),
+            (label("protected"), lambda row: ", ".join(row["protected"])),
+            (label("data"), lambda row: row["data"]),
+        ],
     )
 
 

@@ -30,6 +30,7 @@ from fairbits.blocks import (
     paragraphs,
     rate,
     shown,
+    table_by,
     table_of,
 )
 from fairbits.certify import Certificate, Statement
@@ -205,16 +206,16 @@ def waiver_blocks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     if not rows:
         yield Paragraph("The policy has no waivers.")
         return
-    lines = [
-        (
-            one["check"] or f"case {one['case']}",
-            one["expires"],
-            "EXPIRED" if one["expired"] else f"{one['days_left']} days left",
-            *(one["owner"], one["reason"]),
-        )
-        for one in rows
-    ]
-    yield TableBlock([label(name) for name in ("about", "until", "", "owner", "reason")], lines)
+    yield table_by(
+        rows,
+        [
+            (label("about"), lambda one: one["check"] or f"case {one['case']}"),
+            (label("until"), lambda one: one["expires"]),
+            (label(""), lambda one: "EXPIRED" if one["expired"] else f"{one['days_left']} days left"),
+            (label("owner"), lambda one: one["owner"]),
+            (label("reason"), lambda one: one["reason"]),
+        ],
+    )
 
 
 def _person(one: Mapping[str, Any]) -> str:
@@ -355,12 +356,21 @@ def limitation_blocks(data: ReportData) -> Iterator[Block]:
 
 
 def statements_table(statements: Iterable[Statement]) -> Block:
-    rows = []
-    for one in statements:
-        kind = "withdrawn" if one.withdrawn else one.kind if one.is_certain() else "open"
-        whose = one.population if one.model == "model" else f"{one.population} ({one.model} model)"
-        rows.append((whose, Tag(kind), (one.sentence(tagged=False), Small(one.reason))))
-    return TableBlock([label("about"), label("kind"), label("statement")], rows, stacked=True)
+    return table_by(
+        statements,
+        [
+            (
+                label("about"),
+                lambda one: one.population if one.model == "model" else f"{one.population} ({one.model} model)",
+            ),
+            (
+                label("kind"),
+                lambda one: Tag("withdrawn" if one.withdrawn else one.kind if one.is_certain() else "open"),
+            ),
+            (label("statement"), lambda one: (one.sentence(tagged=False), Small(one.reason))),
+        ],
+        stacked=True,
+    )
 
 
 def certificate_blocks(found: Certificate) -> Iterator[Block]:

@@ -19,6 +19,7 @@ from fairbits.blocks import (
     figure,
     label,
     paragraphs,
+    table_by,
 )
 from fairbits.language import marked
 from fairbits.measure import FamilyBits, WordStudy
@@ -43,15 +44,24 @@ def words_of(folder: Path, subject: Subject) -> WordStudy | None:
 def wording_blocks(study: WordStudy) -> Iterator[Block]:
     """Claims, bits and nulls by family, words side by side, and one prompt in full."""
     yield from (Paragraph(f"{one[:1].upper()}{one[1:]}", kind="statistical") for one in study.sentences())
-    columns = [
-        *(label("family"), figure("bits", 2)),
-        *(figure(one.null, 2) for one in study.families[0].found.nulls),
-        *(figure("tolerance", 3), figure("above", 2), between("99 % interval", lambda one: number(one, 2)), label("")),
-    ]
     sizes = [f"{one.family}: {one.people} people × {one.twins} × {one.realisations} words" for one in study.families]
-    yield TableBlock(
-        columns,
-        [_row(one) for one in study.families],
+    yield table_by(
+        study.families,
+        [
+            (label("family"), lambda one: one.family),
+            (figure("bits", 2), lambda one: one.found.bits.value),
+            *(
+                (figure(null.null, 2), lambda one, i=i: one.found.nulls[i].bits)
+                for i, null in enumerate(study.families[0].found.nulls)
+            ),
+            (figure("tolerance", 3), lambda one: one.found.tolerance),
+            (figure("above", 2), lambda one: one.found.above and one.found.above.value),
+            (
+                between("99 % interval", lambda end: number(end, 2)),
+                lambda one: one.found.above and (one.found.above.low, one.found.above.high),
+            ),
+            (label(""), lambda one: Strong("claimed") if one.found.claimed else "not claimed"),
+        ],
         f"Mean bits and their three nulls at ε = {study.epsilon:g}; bits above the largest null, at a tolerance that "
         f"words alone hardly reach ({'; '.join(sizes)})",
     )
@@ -69,13 +79,6 @@ def wording_blocks(study: WordStudy) -> Iterator[Block]:
     yield from paragraphs((f"Note: {note}" for note in study.notes), "note")
     lacking = {null.reason for one in study.families for null in one.found.nulls if null.reason}
     yield from paragraphs((f"Where a null has no figure: {reason}." for reason in sorted(lacking)), "small")
-
-
-def _row(family: FamilyBits) -> tuple[object, ...]:
-    found, above = family.found, family.found.above
-    rest = (None, None) if above is None else (above.value, (above.low, above.high))
-    verdict = Strong("claimed") if found.claimed else "not claimed"
-    return (family.family, found.bits.value, *[null.bits for null in found.nulls], found.tolerance, *rest, verdict)
 
 
 def _pair(family: FamilyBits) -> Iterator[Block]:

@@ -29,6 +29,7 @@ from fairbits.blocks import (
     paragraphs,
     share,
     shown,
+    table_by,
 )
 from fairbits.measure import Tail
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
@@ -221,14 +222,22 @@ def bits_table(measured: Measured) -> Block:
 
 def near_table(near: Sequence[Near], bits_limit: float, *, varies: bool = False) -> Block:
     """The largest k by distance from real rows, and whether that is all there can be."""
-    full = [one.exact and one.bits is not None and one.bits >= bits_limit and not varies for one in near]
-    rows = [
-        (one.people, one.k, one.bits, (Tag(one.kind), ": it cannot be more" if limit else ""))
-        for one, limit in zip(near, full, strict=True)
-    ]
-    return TableBlock(
-        [label("people"), figure("largest k"), figure("bits", 2), label("kind of figure")],
-        rows,
+    return table_by(
+        near,
+        [
+            (label("people"), lambda one: one.people),
+            (figure("largest k"), lambda one: one.k),
+            (figure("bits", 2), lambda one: one.bits),
+            (
+                label("kind of figure"),
+                lambda one: (
+                    Tag(one.kind),
+                    ": it cannot be more"
+                    if one.exact and one.bits is not None and one.bits >= bits_limit and not varies
+                    else "",
+                ),
+            ),
+        ],
         "Largest k by distance to real rows",
     )
 
@@ -317,15 +326,7 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
 
 def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
     """Groups that are known as probabilities only, beside what taking the likeliest group would have said."""
-    name, bits, groups = table["attribute"], table["bits"], table["groups"]
-    rates, ratios = [], []
-    for one in groups:
-        rate, ratio, likely = one["selection_rate"], one["impact_ratio"], one["likely_rate"] or {"value": None}
-        ends = (rate["low"], rate["high"])
-        rates.append((one["group"], one["people"], rate["value"], ends, one["bounds"], likely["value"]))
-        if ratio is not None:
-            ends = (ratio["low"], ratio["high"])
-            ratios.append((one["group"], ratio["value"], ends, one["ratio_bounds"], one["likely_ratio"]))
+    name, bits, interval, two = table["attribute"], table["bits"], "95 % interval", partial(number, digits=2)
     yield Paragraph(
         f"{name[:1].upper()}{name[1:]} is known as probabilities only. Rates weigh each person by them: they are right where the decision "
         f"tells nothing about {name} beyond what the probabilities were made of. The bounds hold without that. Both take "
@@ -333,13 +334,29 @@ def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
         f"more; who has none is left out.",
         kind="statistical",
     )
-    interval, apart = "95 % interval", "most likely"
-    head = [label(name), figure("expected"), share("selected"), between(interval, percent), between("bounds", percent)]
-    yield TableBlock([*head, share(apart)], rates)
-    if ratios:
-        two = partial(number, digits=2)
-        head = [label(name), figure("impact ratio", 2), between(interval, two), between("bounds", two)]
-        yield TableBlock([*head, figure(apart, 2)], ratios)
+    yield table_by(
+        table["groups"],
+        [
+            (label(name), lambda one: one["group"]),
+            (figure("expected"), lambda one: one["people"]),
+            (share("selected"), lambda one: one["selection_rate"]["value"]),
+            (between(interval, percent), lambda one: (one["selection_rate"]["low"], one["selection_rate"]["high"])),
+            (between("bounds", percent), lambda one: one["bounds"]),
+            (share("most likely"), lambda one: one["likely_rate"] and one["likely_rate"]["value"]),
+        ],
+    )
+    compared = [one for one in table["groups"] if one["impact_ratio"] is not None]
+    if compared:
+        yield table_by(
+            compared,
+            [
+                (label(name), lambda one: one["group"]),
+                (figure("impact ratio", 2), lambda one: one["impact_ratio"]["value"]),
+                (between(interval, two), lambda one: (one["impact_ratio"]["low"], one["impact_ratio"]["high"])),
+                (between("bounds", two), lambda one: one["ratio_bounds"]),
+                (figure("most likely", 2), lambda one: one["likely_ratio"]),
+            ],
+        )
     yield Paragraph(
         f"Under the same assumption the score tells {number(bits['bits'], 2)} of {number(bits['entropy'], 2)} bits about "
         f"{name} (at least {number(bits['low'], 2)}; shuffled: {number(bits['placebo'], 2)}).",
@@ -371,17 +388,30 @@ def lowest_ratios(document: Mapping[str, Any] | None) -> list[tuple[str, Mapping
 
 
 def _groups(tables: Sequence[Mapping[str, Any]]) -> Block:
-    rows = []
-    for table, group in [(one, group) for one in tables for group in one["groups"][:MAX_GROUPS]]:
-        name = f"{table['attribute']}: {group['group']}" if is_single(table) else group["group"]
-        few = (name, Small("under 2 %")) if group["under_two_percent"] else name
-        rates = [_between(group, rate) for rate in ("base_rate", "tpr", "fpr", "precision")]
-        ratio = "under 30" if group["small"] else _between(group, "impact_ratio", partial(number, digits=2))
-        shares = (_between(group, "selection_rate"), ratio, *rates)
-        calibration = _between(group, "calibration", partial(signed, digits=3), " to ")
-        rows.append((few, number(group["people"]), *shares, calibration, _between(group, "scoring_rate")))
-    heads = ("people", "selected", "impact ratio", "base rate", "TPR", "FPR", "precision", "calibration")
-    return TableBlock([label("group"), *(shown(head) for head in (*heads, "above median"))], rows)
+    groups = [
+        {**group, "name": f"{table['attribute']}: {group['group']}" if is_single(table) else group["group"]}
+        for table in tables
+        for group in table["groups"][:MAX_GROUPS]
+    ]
+    two, three = partial(number, digits=2), partial(signed, digits=3)
+    return table_by(
+        groups,
+        [
+            (
+                label("group"),
+                lambda one: (one["name"], Small("under 2 %")) if one["under_two_percent"] else one["name"],
+            ),
+            (shown("people"), lambda one: number(one["people"])),
+            (shown("selected"), lambda one: _between(one, "selection_rate")),
+            (shown("impact ratio"), lambda one: "under 30" if one["small"] else _between(one, "impact_ratio", two)),
+            (shown("base rate"), lambda one: _between(one, "base_rate")),
+            (shown("TPR"), lambda one: _between(one, "tpr")),
+            (shown("FPR"), lambda one: _between(one, "fpr")),
+            (shown("precision"), lambda one: _between(one, "precision")),
+            (shown("calibration"), lambda one: _between(one, "calibration", three, " to ")),
+            (shown("above median"), lambda one: _between(one, "scoring_rate")),
+        ],
+    )
 
 
 def _between(one: Mapping[str, Any], name: str, show: Callable[[float | None], str] = percent, to: str = "–") -> Text:
@@ -393,18 +423,19 @@ def _between(one: Mapping[str, Any], name: str, show: Callable[[float | None], s
 
 
 def _carriers(columns: Iterable[Mapping[str, Any]]) -> Block:
-    rows = [
-        (
-            one["column"] + (" (a copy)" if one["copy"] else ""),
-            one["bits"],
-            one["bits_low"],
-            one["fall"],
-            None if one["fall"] is None else (one["fall_low"], one["fall_high"]),
-        )
-        for one in columns
-    ]
-    heads = [label("column"), figure("bits alone", 3), figure("at least", 3), figure("the score loses without it", 3)]
-    return TableBlock([*heads, between("95 % interval", lambda end: number(end, 3))], rows)
+    return table_by(
+        columns,
+        [
+            (label("column"), lambda one: one["column"] + (" (a copy)" if one["copy"] else "")),
+            (figure("bits alone", 3), lambda one: one["bits"]),
+            (figure("at least", 3), lambda one: one["bits_low"]),
+            (figure("the score loses without it", 3), lambda one: one["fall"]),
+            (
+                between("95 % interval", lambda end: number(end, 3)),
+                lambda one: None if one["fall"] is None else (one["fall_low"], one["fall_high"]),
+            ),
+        ],
+    )
 
 
 def _pair_fold(rank: int, pair: Mapping[str, Any], justified: Sequence[str]) -> Block:
@@ -432,18 +463,22 @@ def _periods(document: Mapping[str, Any]) -> Iterator[Block]:
         "intervals.",
         "whole",
     )
-    names = [f"bits about {one['attribute']}" for one in periods[0]["bits"]]
-    heads = ["people", "selected", "bits used directly, mean", "decisions that flip", *names]
-    rows = []
-    for one in periods:
-        direct = _between(one, "q_inf_mean", partial(number, digits=2), " to ")
-        bits = [f"{b['bits']:.2f} (≥ {b['low']:.2f})" if "bits" in b else "too few people" for b in one["bits"]]
-        rows.append(
-            (
-                one["period"],
-                number(one["people"]),
-                *(_between(one, "selection_rate"), direct, _between(one, "flip_rate")),
-                *bits,
-            )
-        )
-    yield TableBlock([label(document["by"]), *(shown(head) for head in heads)], rows)
+    two = partial(number, digits=2)
+
+    def bits(one: Mapping[str, Any]) -> str:
+        return f"{one['bits']:.2f} (≥ {one['low']:.2f})" if "bits" in one else "too few people"
+
+    yield table_by(
+        periods,
+        [
+            (label(document["by"]), lambda one: one["period"]),
+            (shown("people"), lambda one: number(one["people"])),
+            (shown("selected"), lambda one: _between(one, "selection_rate")),
+            (shown("bits used directly, mean"), lambda one: _between(one, "q_inf_mean", two, " to ")),
+            (shown("decisions that flip"), lambda one: _between(one, "flip_rate")),
+            *(
+                (shown(f"bits about {told['attribute']}"), lambda one, i=i: bits(one["bits"][i]))
+                for i, told in enumerate(periods[0]["bits"])
+            ),
+        ],
+    )
