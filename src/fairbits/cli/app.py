@@ -293,16 +293,23 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+_ABOUT_FILES = {
+    **dict.fromkeys(_FULL, "no space is left on the device ({}); free some, and do it again."),
+    **dict.fromkeys(
+        (errno.EROFS, errno.EACCES, errno.EPERM),
+        "it is not allowed ({}); choose another place, or change who may write there.",
+    ),
+    **dict.fromkeys(
+        (errno.EMFILE, errno.ENFILE),
+        "too many files are open ({}); use fewer --workers, or raise the limit (ulimit -n).",
+    ),
+}
+
+
 def _about_files(error: OSError) -> str:
+    other = "a file could not be used ({}); see that it is there and can be read and written."
     what = f"{error.filename!r}: " if error.filename else ""
-    why = error.strerror or str(error)
-    if error.errno in _FULL:
-        return f"no space is left on the device ({what}{why}); free some, and do it again."
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return f"it is not allowed ({what}{why}); choose another place, or change who may write there."
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return f"too many files are open ({what}{why}); use fewer --workers, or raise the limit (ulimit -n)."
-    return f"a file could not be used ({what}{why}); see that it is there and can be read and written."
+    return _ABOUT_FILES.get(error.errno or 0, other).format(what + (error.strerror or str(error)))
 
 
 def _reason(error: BaseException) -> str:
