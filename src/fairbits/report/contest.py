@@ -116,8 +116,8 @@ def _parts(contenders: Sequence[Contender], repeats: int, command: str, *, drawn
         yield PagePart("pace", "ID cases over time", [Drawing("pace", pace, "wide sideways", key)])
         many = "A dot is a run: dots far apart mean that luck decides much."
         severe = "The largest number of classes that the scores of one person's twins fall into: a lower bound."
-        both = ([Heading("How many"), Drawing("ids", many)], [Heading("How severe"), Drawing("k", severe)])
-        yield PagePart("runs", "Run by run", [Columns(both)])
+        two = Columns(([Heading("How many"), Drawing("ids", many)], [Heading("How severe"), Drawing("k", severe)]))
+        yield PagePart("runs", "Run by run", [two])
     mean = " (mean ± standard deviation)" if repeats > 1 else ""
     leaves = next((one["runs"][0]["leaves"] for one in contenders if one["runs"]), 0)
     tested = any(one["against_dice"] for one in contenders)

@@ -359,8 +359,8 @@ def network(found: DebugResult) -> tuple[Picture, dict[str, str]]:
             )
         before = sides[1]
         if suspect:
-            corner, look = (place - 13, middle - reach - 11), {"fc": "none", "ec": ORANGE, "lw": 1.6}
-            ax.add_patch(FancyBboxPatch(corner, 26, 2 * reach + 22, boxstyle="round,pad=2,rounding_size=12", **look))
+            corner, look = (place - 13, middle - reach - 11), "round,pad=2,rounding_size=12"
+            ax.add_patch(FancyBboxPatch(corner, 26, 2 * reach + 22, boxstyle=look, fc="none", ec=ORANGE, lw=1.6))
             words |= _suspects(ax, place, layer, found)
         else:
             for height in heights:
