@@ -133,7 +133,7 @@ class Subject:
         looked_up = self.table.scores is not None
         against = None if looked_up else against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         notes, agreed = self.notes, found.auc_high if found.r2 is None else found.r2
-        if not (looked_up or self.round_trip.rows or agreed is None or agreed >= POOR):
+        if not (looked_up or self.doubt or self.round_trip.rows or agreed is None or agreed >= POOR):
             # Layers alone, trained or not: nobody knows what goes before them, so that a doubt is a note.
             asked = (self.model, self.encoding, self.schema, self.table, self.options, None)
             said = (scaling_doubt(None, None, *asked) or "").partition("; ")[0]
