@@ -298,10 +298,15 @@ def test_the_page_says_what_the_summary_says(data: ReportData, page: str) -> Non
     """Every figure of the first part is one of summary.json, and none stands there with two values."""
     summary = summary_of(data)
     measure, body = summary["measure"], unlinked(page).partition('<section id="summary"')[2].partition("</section>")[0]
-    rows = dict(re.findall(r'<tr><th scope="row"><bdi>(.*?)</bdi></th><td class="n">(.*?)</td>', body))
-    expected = {f"only {name}": value for name, value in measure["flip_rate_by"].items()}
-    expected["age and sex together"] = measure["flip_rate"]
-    assert rows == {name: f"{100 * value:.1f} %" for name, value in expected.items()}
+    cell = r'<tr><th scope="row"><bdi>(.*?)</bdi></th><td class="n">(.*?)<span class="remark">(.*?)</span></td>'
+    rows = {name: figures for name, *figures in re.findall(cell, body)}
+    expected = {}
+    for name in ("age", "sex", "age and sex"):
+        ends = [measure[f"flip_rate{'' if ' ' in name else '_by'}{end}"] for end in ("", "_low", "_high")]
+        value, low, high = (100 * (one if " " in name else one[name]) for one in ends)
+        said = f"{name} together" if " " in name else f"only {name}"
+        expected[said] = [f"{value:.1f} %", f"{low:.1f} to {high:.1f} %"]
+    assert rows == expected
     cards = dict(re.findall(r'<p class="what">(.*?)</p><p class="big">(.*?)</p>', body))
     assert cards["Mean bits, real rows"] == f"{measure['q_inf_mean']:.2f}"
     assert cards["Accuracy"] == f"{100 * summary['accuracy']:.1f} %"
