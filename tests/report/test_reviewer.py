@@ -33,6 +33,7 @@ from fairbits.report import (
     write_report,
 )
 from fairbits.report.markdown import render_markdown_page
+from fairbits.report.sections.summary import cards
 from fairbits.store import Run, read_json
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
@@ -320,6 +321,16 @@ def test_the_page_says_what_the_summary_says(data: ReportData, page: str) -> Non
         f"{chosen['k_mean']:.2f}",
     ):
         assert f"|{value}|" in marked
+
+
+def test_the_lowest_impact_ratio_of_every_attribute_is_at_the_head(data: ReportData) -> None:
+    given = {"age": {"young": 0.1, "old": 1.0}, "sex": {"f": 0.35, "m": 1.0}}
+    tables = [
+        {"attribute": name, "attributes": [name], "groups": [{"group": g, "impact_ratio": r} for g, r in of.items()]}
+        for name, of in given.items()
+    ]
+    card = next(one for one in cards(replace(data, proxies={"groups": tables})) if one.what == "Lowest impact ratio")
+    assert (card.value, card.small) == ("0.10", "young (age); 0.35 for f (sex)")
 
 
 def test_the_document_is_short(data: ReportData) -> None:

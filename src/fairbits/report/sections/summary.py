@@ -78,11 +78,13 @@ def cards(data: ReportData) -> Iterator[FigureCard]:
         rate = measured.split_rate
         small = f"95 % interval {percent(rate.low)} to {percent(rate.high)}"
         yield FigureCard("Rows with more than one class", percent(rate.value), data.opening.kind, small)
-    ratios = lowest_ratios(data.proxies)
+    # Of each attribute: the lowest of all alone would hide the others.
+    ratios = sorted(lowest_ratios(data.proxies), key=lambda one: float(one[1]["impact_ratio"]))
     if ratios:
-        attribute, group = min(ratios, key=lambda one: float(one[1]["impact_ratio"]))
-        small = f"{shortened(group['group'], 40)}, by {shortened(attribute, 40)}"
-        yield FigureCard("Lowest impact ratio", number(group["impact_ratio"], 2), "statistical", small)
+        values = [number(group["impact_ratio"], 2) for _, group in ratios]
+        whose = [f"{shortened(group['group'], 40)} ({shortened(name, 40)})" for name, group in ratios]
+        others = "".join(f"; {value} for {who}" for value, who in zip(values[1:], whose[1:], strict=True))
+        yield FigureCard("Lowest impact ratio", values[0], "statistical", f"{whose[0]}{others}")
     if about.protected and not about.blind:
         small = f"of {number(about.bits_limit, 2)} bits of {joined([shortened(n, 40) for n in about.protected])}"
         yield FigureCard("Mean bits, real rows", number(measured.figures["q_inf_mean"], 2), measured.kind, small)
