@@ -63,6 +63,19 @@ def found() -> ModelDiff:
     return diff_subjects(subject(0), subject(2), threads=1)
 
 
+def test_accuracy_is_about_held_out_rows_where_there_are_any() -> None:
+    marks = np.arange(len(people())) % 4 == 0
+    held = people().rows(np.flatnonzero(marks))
+    sides = [subject(0), subject(2)]
+    marked = diff_subjects(*(replace(one, table=replace(one.table, held_out=marks)) for one in sides), threads=1)
+    tested = diff_subjects(*(replace(one, test=held) for one in sides), threads=1)
+    alone = diff_subjects(*(replace(one, table=held) for one in sides), threads=1)["accuracy"]
+    for found in (marked["accuracy"], tested["accuracy"]):
+        assert (found.before, found.after) == (alone.before, alone.after)
+        assert found.words == f"accuracy on {len(held)} held-out rows"
+    assert alone.words == f"accuracy on {len(held)} rows it may have been trained on"
+
+
 def test_what_was_planted_is_found(found: ModelDiff) -> None:
     table = people()
     women, skill = table.codes[:, 0] == 0, table.codes[:, 1]

@@ -144,7 +144,7 @@ def test_an_audit_of_scores_speaks_of_groups_and_indirect_bits_only(folder):
     page = (folder / "run" / "report.html").read_text(encoding="utf-8")
     assert "Knowing the score tells 0." in page
     assert "Decided favourably, by sex: m " in page  # in plain words, below the headline
-    assert "Of two people, one f and one m, the score tells which is which in " in page
+    assert "Of two people, one f and one m, the score tells which is which " in page
     assert page.index('<section id="treatment"') < page.index('<section id="impact"')
     assert "the model is not at hand" in page
     assert "Alike on the justified attributes, not in" in page  # matched people as portraits

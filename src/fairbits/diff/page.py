@@ -52,18 +52,21 @@ def _opening(found: ModelDiff) -> Iterator[Block]:
     total = number(found.rows_total)
     people = f"All {total}" if found.rows == found.rows_total else f"{number(found.rows)} of {total}"
     yield Paragraph(
-        f"{people} people of the table, each under all {number(found.m)} combinations of "
-        f"{joined(list(found.protected))}, asked of both models. Scores of the same twin differ by "
+        f"A is {found.a.name}, B is {found.b.name}. {people} people of the table, each under all "
+        f"{number(found.m)} combinations of {joined(list(found.protected))}, asked of both models. Scores of the same twin differ by "
         f"{found.score_distance:.3g} on average, at most by {found.score_distance_max:.3g}.",
         tone="lead",
     )
     yield from paragraphs((f"Note: {line}" for line in found.notes), "note")
+
+
+def _sides(found: ModelDiff) -> Block:
     sides = []
     for name, side in (("A", found.a), ("B", found.b)):
         digest = (Code(f"sha256 {side.sha256}"),) if side.sha256 else ()
         known = Paragraph((f"{side.model}, identity {side.identity} ", *digest), tone="small")
         sides.append([Heading(f"{name}: {side.name}"), *paragraphs(side.quality.lines(), "small"), known])
-    yield Columns(sides)
+    return Columns(sides)
 
 
 def _parts(found: ModelDiff) -> Iterator[PagePart]:
@@ -87,6 +90,7 @@ def _parts(found: ModelDiff) -> Iterator[PagePart]:
             Paragraph("Open: the interval holds 0, so these people do not tell.", tone="small"),
         ],
     )
+    yield PagePart("models", "The two models", [_sides(found)])
     if found.changed:
         yield PagePart("decisions", "Decisions that changed", [_changed(found.changed)])
     yield PagePart("groups", "Groups", [_groups(found)])

@@ -37,7 +37,7 @@ from fairbits.models import HasActivations, ModelOptions, is_reference, is_url, 
 from fairbits.randomness import generator
 from fairbits.report import hash_file
 from fairbits.store import Run, subject_of
-from fairbits.subject import Subject, make_subject, quality_of
+from fairbits.subject import RowsJudged, Subject, make_subject, quality_of, rows_judged_words, scored_rows
 
 _REMEDY = "compare models on one table and one schema, e.g. with --subject."
 
@@ -262,7 +262,10 @@ def diff_subjects(
         seed=seed,
         protected=a.schema.protected,
         regression=a.schema.regression,
-        shifts=_shifts(own, evaluators[0], generator(seed, "diff", "people"), whose, table.weight),
+        shifts=(
+            *_accuracy(a, b, own, table, generator(seed, "diff", "accuracy")),
+            *_shifts(own, evaluators[0], generator(seed, "diff", "people"), whose, table.weight),
+        ),
         changed=_changed(own, whose, table.weight),
         k_rose=int((worse > 0).sum()),
         k_fell=int((worse < 0).sum()),
@@ -324,6 +327,34 @@ def _twin_distance(evaluators: list[Evaluator], table: Table) -> tuple[float, fl
     return total / max(count, 1), most
 
 
+def _accuracy(a: Subject, b: Subject, own: list[_Side], table: Table, rng: np.random.Generator) -> tuple[Shift, ...]:
+    """Accuracy on held-out rows where there are any: rows that a model was trained on flatter it."""
+    tests = [one.test for one in (a, b) if one.test is not None and one.test.labels is not None and len(one.test)]
+    right: list[Any] = [one.right for one in own]
+    if any(one is None for one in right):
+        return ()
+    on: RowsJudged = "unknown" if table.held_out is None else "held-out" if table.held_out.any() else "training"
+    if len(tests) == 2 and np.array_equal(tests[0].codes, tests[1].codes):
+        asked = zip((a, b), tests, strict=True)
+        right = [_right(one, test) for one, test in asked]
+        table, on = tests[0], "held-out"
+    elif on == "held-out":
+        kept = np.flatnonzero(table.held_out)
+        right, table = [one[kept] for one in right], table.rows(kept)
+    before, after = (np.asarray(one, np.float64)[:, None] for one in right)
+    drawn: dict[str, Any] = {"people": people_of(a.schema, table), "weight": table.weight}
+    moved = paired_changes(before, after, rng, spans=[1.0], **drawn)[0]
+    change = moved if (before != after).any() else PairedChange(0.0, 0.0, 0.0, 0, 0)
+    means = [float(np.average(one[:, 0], weights=table.weight)) for one in (before, after)]
+    return (Shift("accuracy", f"accuracy {rows_judged_words(on, len(table))}", *means, change, True, -1),)
+
+
+def _right(subject: Subject, test: Table) -> npt.NDArray[np.bool_]:
+    assert test.labels is not None  # noqa: S101 - such tests were left out
+    decisions = scored_rows(subject.model, subject.encoding, subject.schema, test)[1]
+    return np.asarray(decisions == test.labels)
+
+
 def _shifts(
     own: list[_Side],
     evaluator: Evaluator,
@@ -335,7 +366,6 @@ def _shifts(
     limit, regression = evaluator.bits_limit, evaluator.schema.regression
     #: Name, words, everybody's figure, the most that it can move by, whether it is a share, and which way is worse.
     figures: list[tuple[str, str, Callable[[_Side], Any], float, bool, int]] = [
-        ("accuracy", "accuracy", lambda one: one.right, 1, True, -1),
         ("favourable_rate", "decided favourably", lambda one: one.favoured, 1, True, 0),
         ("flip_rate", "decision flips (ID)", lambda one: None if regression else one.figures.flips, 1, True, 1),
         ("split_rate", "more than one class", lambda one: one.figures.k > 1, 1, True, 1),

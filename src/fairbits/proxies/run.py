@@ -220,7 +220,7 @@ def guessed(entry: Mapping[str, Any]) -> str:
         return words
     # Where one group is much larger, its name is always the best guess; pairs of people still show the odds.
     return (
-        f"{words}; of two people, one {pair['lower']} and one {pair['higher']}, the score tells which is which in "
+        f"{words}; of two people, one {pair['lower']} and one {pair['higher']}, the score tells which is which "
         f"{percent(pair['right'])} of the time (a coin: 50 %)"
     )
 

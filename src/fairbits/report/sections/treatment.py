@@ -104,7 +104,7 @@ def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
     if pair is not None and found["bits_low"] > 0:
         lines.append(
             f"Of two people, one {shortened(pair['lower'], 40)} and one {shortened(pair['higher'], 40)}, the score "
-            f"tells which is which in {percent(pair['right'])} of the time (a coin: 50 %)."
+            f"tells which is which {percent(pair['right'])} of the time (a coin: 50 %)."
         )
     return tuple(line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
 
