@@ -53,8 +53,8 @@ def _opening(found: ModelDiff) -> Iterator[Block]:
     people = f"All {total}" if found.rows == found.rows_total else f"{number(found.rows)} of {total}"
     yield Paragraph(
         f"A is {found.a.name}, B is {found.b.name}. {people} people of the table, each under all "
-        f"{number(found.m)} combinations of {joined(list(found.protected))}, asked of both models. Scores of the same twin differ by "
-        f"{found.score_distance:.3g} on average, at most by {found.score_distance_max:.3g}.",
+        f"{number(found.m)} combinations of {joined(list(found.protected))}, asked of both models. Scores of the same "
+        f"twin differ by {found.score_distance:.3g} on average, at most by {found.score_distance_max:.3g}.",
         tone="lead",
     )
     yield from paragraphs((f"Note: {line}" for line in found.notes), "note")
