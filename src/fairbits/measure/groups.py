@@ -159,7 +159,7 @@ def decided_rows(subject: Subject, *, rows: npt.NDArray[np.int64] | None = None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class JudgedRows:
     """Rows whose labels say how often decisions about a group are wrong: held-out ones, where there are any."""
 
     grouping: Grouping  # in the groups of the table
@@ -292,7 +292,7 @@ def group_table(
     probabilities: bool = True,
     people: Rows | None = None,
     weight: Floats | None = None,
-    judged: Judged | None = None,
+    judged: JudgedRows | None = None,
 ) -> GroupTable:
     """The figures of every group; intervals draw people where ``people`` says whose the rows are."""
     n, every = len(grouping), np.ones(len(grouping)) if weight is None else weight
@@ -334,7 +334,7 @@ def group_table(
     return GroupTable(grouping.name, n, len(missing), median, rows, grouping.crossed or (grouping.name,))
 
 
-def _judged(judged: Judged, there: Rows, rng: np.random.Generator, *, probabilities: bool) -> dict[str, Any]:
+def _judged(judged: JudgedRows, there: Rows, rng: np.random.Generator, *, probabilities: bool) -> dict[str, Any]:
     """What compares decisions with labels, on the rows that are judged."""
     decided = judged.decided
     every = {"people": judged.people, "weight": judged.weight}
@@ -440,7 +440,7 @@ def subject_groups(
         if judged is not None:
             more, decisions = judged
             there = one.take(np.arange(n, len(one)))
-            evidence = Judged(there, decisions, people_of(subject.schema, more), more.weight)
+            evidence = JudgedRows(there, decisions, people_of(subject.schema, more), more.weight)
         about = group_table(
             own,
             rng,
