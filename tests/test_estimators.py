@@ -79,6 +79,13 @@ def test_margins_and_values(people):
         fairbits.flip_rate_scorer("sex")(straight, numbers)
 
 
+def test_rows_without_twins_are_not_the_best(people):
+    frame, y = people
+    alike = frame[frame.sex == " F"]
+    with pytest.raises(fairbits.FairbitsError, match="have the same sex, so nobody has a twin"):
+        fairbits.bits_scorer("sex")(pipeline().fit(frame, y), alike)
+
+
 def test_cross_validation_and_grid_search(people):
     frame, y = people
     scoring = {"accuracy": "accuracy", "bits": fairbits.bits_scorer(["sex"])}
@@ -98,6 +105,18 @@ def test_metadata_routing_weighs_people(people):
         found = cross_validate(model, numbers, y, scoring=scorer, cv=2, params={"sample_weight": weights})
         plain = cross_validate(model, numbers, y, scoring=fairbits.flip_rate_scorer("sex"), cv=2)
     assert (found["test_score"] != plain["test_score"]).all()
+
+
+def test_weights_are_routed_to_the_estimator_behind_a_guard(people):
+    frame, y = people
+    numbers = frame[["income"]].assign(sex=(frame.sex == " M") * 1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        guarded = fairbits.GuardedClassifier(LogisticRegression().set_fit_request(sample_weight=True), "sex")
+        ask = {"scoring": fairbits.bits_scorer("income"), "cv": 2}
+        plain = cross_validate(guarded, numbers, y, **ask)["test_score"]
+        weights = np.where(y == "yes", 1.0, 1e-3)
+        found = cross_validate(guarded, numbers, y, params={"sample_weight": weights}, **ask)["test_score"]
+    assert (found != plain).all()
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "numpy"])

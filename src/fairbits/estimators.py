@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import check_array
-from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.errors import CapabilityError, OptionError, choose_from
@@ -150,7 +150,13 @@ class TwinScorer:
         self._requests = MetadataRequest(owner=type(self).__name__)
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:  # noqa: ARG002
-        scores = self._scores(estimator, _Twins(X, self.protected).scores(estimator, X))
+        twins = _Twins(X, self.protected)
+        if twins.m < 2:  # 0 would be the best score of all
+            raise OptionError(
+                f"all {len(X):,} rows have the same {', '.join(map(str, twins.columns))}, so nobody has a twin; score "
+                f"more rows, e.g. in fewer folds."
+            )
+        scores = self._scores(estimator, twins.scores(estimator, X))
         if self.figure == "bits":
             each: Any = qid(scores, epsilon=self.epsilon).q_inf
         else:
@@ -350,6 +356,11 @@ class GuardedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "twins_")
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What the estimator's own ``fit`` asks for, such as weights."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
 
     def _moved(self, probabilities: Doubles) -> Doubles:
         if not self.shift_:

@@ -124,6 +124,10 @@ def test_a_dry_run_asks_nothing(fake: Fake, audit_file: Write) -> None:
     assert found.stdout.count("Answer yes or no.") == 2
     planned = int(found.stdout.split(" requests")[0].split()[-1])
     audit = Audit.of(file)
+    tried = len(model.asked)  # whether it answers at all
+    plan = audit.plan()
+    assert (plan.requests, plan.seconds) == (planned - tried, None)
+    assert len(model.asked) == tried
     audit.measure()
     study_words(audit.subject)
     assert len(model.asked) == planned

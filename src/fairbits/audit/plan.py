@@ -20,7 +20,8 @@ from fairbits.blocks import Block, Paragraph, Strong
 from fairbits.domain import Codes
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.measure import Evaluator, evaluator_of, wilson
+from fairbits.language import Chat
+from fairbits.measure import Evaluator, evaluator_of, planned_requests, text_model, wilson
 from fairbits.models import Endpoint
 from fairbits.options import PlanOptions
 from fairbits.subject import Subject
@@ -48,7 +49,8 @@ class AuditPlan:
     rise, power, noticed_rise
         A rise above the limit, how often a gate with the limit ``rate`` fails it, and the rise it fails 4 times of 5.
     twins, questions, requests
-        Twins of a person, twins that one measurement asks about, and requests that an endpoint gets for it.
+        Twins of a person, twins that one measurement asks about, and requests that an endpoint gets for it (a language model: for its words
+        and their nulls too, beyond answers that are kept).
     seconds
         How long a measurement takes here; None where no model was tried.
     """
@@ -149,8 +151,13 @@ def plan_audit(options: PlanOptions, subject: Subject | None = None) -> AuditPla
         evaluator = evaluator_of(subject)
         rows = options.rows or len(table)
         about = {"twins": evaluator.m, "questions": rows * evaluator.m}
+        words = text_model(subject)
         if isinstance(subject.model, Endpoint):  # every question may be paid for
             about["requests"] = math.ceil(rows * evaluator.m / subject.model.service.pace.rows)
+        elif words is not None and isinstance(words.decider, Chat):
+            if options.rows is not None:
+                raise OptionError("how much a language model is asked follows from its table; leave --rows out.")
+            about["requests"] = planned_requests(subject)[1]
         else:
             order = np.random.default_rng(options.seed).permutation(len(table))
             tried = table.rows(np.sort(order[:_TRIED]))
