@@ -307,7 +307,7 @@ def _one(ask: Callable[[Any], Scores], owner: Owner, frame: Any) -> float | None
 
 
 #: Scores that agree less with the labels than this, both ends of the interval, raise a suspicion.
-POOR = 0.75
+_POOR = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +391,7 @@ def scaling_doubt(
     for how, scale in _SCALES.items():
         if isinstance(model, Network | TreeModel):
             scores = _scaled_inputs(model, encoding, rows, numbers, scale, schema)
-        elif here.high < POOR and isinstance(model, BlackBox):
+        elif here.high < _POOR and isinstance(model, BlackBox):
             scores = _scaled_rows(owner, raw, schema, table, numbers, scale, options, classes)
         else:
             return None

@@ -45,7 +45,7 @@ from fairbits.models import (
 from fairbits.randomness import sampled_rows
 from fairbits.subject.identity import NONE, Identity, identity_of, origin_of, still_answers
 from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of
-from fairbits.subject.round_trip import LIBRARY, POOR, RoundTrip, round_trip, scaling_doubt, settled_order
+from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip, scaling_doubt, settled_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,19 +132,13 @@ class Subject:
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
         looked_up = self.table.scores is not None
         against = None if looked_up else against_labels(found, self.model, self.schema, named=self.named) or self.doubt
-        notes, agreed = self.notes, found.auc_high if found.r2 is None else found.r2
-        if not (looked_up or self.doubt or self.round_trip.rows or agreed is None or agreed >= POOR):
-            # Layers alone, trained or not: nobody knows what goes before them, so that a doubt is a note.
-            asked = (self.model, self.encoding, self.schema, self.table, self.options, None)
-            said = (scaling_doubt(None, None, *asked) or "").partition("; ")[0]
-            notes = notes if not said or f"{said}." in notes else (*notes, f"{said}.")
         if against is None or self.as_is:
-            return replace(self, quality=found, notes=notes)
+            return replace(self, quality=found)
         if not as_is:
             raise ModelError(against)
         said = against.partition("; ")[0].partition(", so ")[0]
         note = f"{said}; it is examined as it is, because that was asked for."
-        return replace(self, quality=found, as_is=True, notes=(*notes, note))
+        return replace(self, quality=found, as_is=True, notes=(*self.notes, note))
 
     def with_protected(self, names: Iterable[str]) -> Subject:
         """The same subject with exactly these attributes protected.
@@ -317,7 +311,9 @@ def make_subject(
     if own_scale(schema, options.output):
         schema = _with_score_range(schema, fitted, table)
     asked = (fitted.model, fitted.encoding, schema, table, options, classes)
-    doubt = None if loaded.owner is None else scaling_doubt(loaded.owner, raw, *asked)
+    doubt = scaling_doubt(loaded.owner, raw, *asked)
+    if doubt is not None and loaded.owner is None:  # layers alone, trained or not: nobody knows what goes before them
+        notes, doubt = (*notes, f"{doubt.partition('; ')[0]}."), None
     notes = (
         *notes,
         *schema.notes,
