@@ -87,10 +87,8 @@ class FittedPopulation:
     def of(cls, network: BoxNetwork, twins: Twins, rows: Codes, column: int) -> FittedPopulation:
         """Fit the population to rows, smoothed by one row spread over all values (Perks 1947)."""
         own = twins.values[:, int(np.flatnonzero(twins.columns == column)[0])]
-        values = twin_groups(twins, column)
-        twin = twins.index_of(rows)
-        group = np.searchsorted(values, own[twin])
-        groups = len(values)
+        twin, values = twins.index_of(rows), twin_groups(twins, column)
+        group, groups = np.searchsorted(values, own[twin]), len(values)
         mine = (own[None] == values[:, None]).astype(np.float64)
         counts = np.zeros((groups, twins.m))
         np.add.at(counts, (group, twin), 1.0)

@@ -204,7 +204,7 @@ def vectors(
     return Evaluation(**figures._asdict(), m=m, twins=counts, decisions=decisions)
 
 
-def _empty_figures(n: int) -> _Figures:
+def _empty_figures(n: int) -> Any:
     """Empty arrays for the figures of n people."""
     whole, real = np.int32, np.float32
     kinds: tuple[Any, ...] = (whole, real, real, real, whole, whole, whole)
@@ -216,7 +216,7 @@ def _run(
     codes: NDArray[np.float64],
     *,
     ruler: Ruler,
-    figures: _Figures,
+    figures: Any,
     ready: NDArray[np.float32],
     threads: int | None,
 ) -> None:

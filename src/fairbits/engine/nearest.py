@@ -174,7 +174,9 @@ def row_sets(codes: Codes, *, bitset_bytes: int = BYTES) -> RowSets:
     first = np.cumsum([0, *(len(values) for values, _, _ in found)], dtype=np.int64)
     numbers = [number + start for (_, number, _), start in zip(found, first, strict=False)]
     counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, _, counts in found)])
-    slots = _slots(counts, bitset_bytes // (8 * words))
+    # Values with a bitset are numbered; the commonest ones have one, where there are too many.
+    chosen = np.isin(np.arange(len(counts)), np.argsort(-counts, kind="stable")[: bitset_bytes // (8 * words)])
+    slots = np.where(chosen, np.cumsum(chosen) - 1, -1)
     bitsets = aligned(words * (int(slots.max(initial=-1)) + 1), np.uint64)
     for number in numbers:
         set_bits(bitsets, words, slots, number)
@@ -194,13 +196,6 @@ def row_sets(codes: Codes, *, bitset_bytes: int = BYTES) -> RowSets:
         ends=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts * listed)]),
         members=np.concatenate([np.zeros(0, np.int32), *(_members(number, listed) for number in numbers)]),
     )
-
-
-def _slots(counts: Whole, max_bitsets: int) -> Whole:
-    """Number the values that get a bitset, the commonest ones where there are too many."""
-    chosen = np.zeros(len(counts), np.bool_)
-    chosen[np.argsort(-counts, kind="stable")[:max_bitsets]] = True
-    return np.where(chosen, np.cumsum(chosen) - 1, -1)
 
 
 def _index(values: Codes, start: int) -> NDArray[np.int32]:

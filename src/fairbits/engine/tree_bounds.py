@@ -361,6 +361,3 @@ def _reach(trees: Any, root: int, first: Any, last: Any, stack: Any, reached: An
             stack[depth] = trees.right[node]
             depth += 1
     return spot
-
-
-__all__ = ["TreeBoxes", "bound_sums", "tree_boxes"]

@@ -283,7 +283,8 @@ def twin_choices(
     protected attribute, which twins go the same way at all of its splits.
     """
     m = 1 if twins is None else twins.m
-    choice_of, kinds = np.full(len(owners), -1, np.int64), {}
+    choice_of = np.full(len(owners), -1, np.int64)
+    kinds: dict[int, Ints] = {}
     choices = [np.zeros((1, m), np.bool_), np.ones((1, m), np.bool_)]
     fixed = np.flatnonzero(owners == -1)
     if len(fixed):

@@ -302,11 +302,6 @@ class Portable:
         return subject
 
 
-def opened(subject: Subject | Portable) -> Subject:
-    """A subject, in whatever form it came."""
-    return subject.open() if isinstance(subject, Portable) else subject
-
-
 def open_executor(executor_options: ExecutorOptions, job: Job) -> Executor:
     """An executor for a job, to be used as a context manager."""
     threads = executor_options.each or 1

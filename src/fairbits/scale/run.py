@@ -17,7 +17,7 @@ from fairbits.domain import Codes, GrantOptions
 from fairbits.errors import FairbitsError
 from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Do
-from fairbits.scale.executor import RETRIES, ExecutorOptions, Job, Listener, Portable, carry_out, opened
+from fairbits.scale.executor import RETRIES, ExecutorOptions, Job, Listener, Portable, carry_out
 from fairbits.search import (
     Ending,
     SearchInProgress,
@@ -167,7 +167,7 @@ def _done(
 ) -> list[Any]:
     """The results of all shards about a subject, in their order; none of them is cut short."""
     job = Job(
-        lambda shared: prepare(opened(shared)),
+        lambda shared: prepare(shared.open() if isinstance(shared, Portable) else shared),
         lambda state, shard, _: perform(state, shard),
         Portable.of(subject) if executor_options.elsewhere else subject,
     )
