@@ -86,8 +86,7 @@ def paper(
             partition=partition,
             **arguments_of(options),
         )
-        _compare(subject, strategies, asked, protected, out, loading, as_json=as_json)
-        return
+        return _compare(subject, strategies, asked, protected, out, loading, as_json=as_json)
     budget, repeats, out = budget or "5s", 1 if repeats is None else repeats, out or PLACE
     asked_for: dict[str, dict[str, Any]] = {
         "compare": {"--epsilon": epsilon, "--protected": protected, "--seed": seed or None},
