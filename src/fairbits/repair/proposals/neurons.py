@@ -93,7 +93,7 @@ class HeldSet:
 def held_means(setting: Setting, network: Any, cases: Codes, dos: Sequence[Do]) -> Doubles:
     """Mean k of cases (or Q1, where the run lowers that) under each intervention."""
     found = hold(setting.evaluator(network), cases, dos, bits=setting.measure == "q_1")
-    return found.k_mean if found.q_1 is None else found.q_1.mean(axis=1, dtype=np.float64)
+    return (found.k if found.q_1 is None else found.q_1).mean(axis=1, dtype=np.float64)
 
 
 class Bench:
