@@ -7,10 +7,12 @@ import gc
 import itertools
 import multiprocessing
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from types import SimpleNamespace
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -35,6 +37,7 @@ from fairbits.repair.writers.checker import in_fresh_process
 from fairbits.scale import processes
 
 from .checker import in_forked_process
+from .nurseries import started
 
 # The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -90,9 +93,24 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(scope="session", autouse=True)
 def nurseries_are_kept() -> Iterator[None]:
-    """Child processes in which files are tried out start once per worker and not once per file."""
-    with sandbox.kept():
+    """Child processes in which files are tried out start once per worker and not once per file.
+
+    They are forks of one process that has imported the frameworks for all workers; see there.
+    """
+    with pytest.MonkeyPatch.context() as patch, sandbox.kept():
+        if sys.platform == "linux":
+            patch.setattr(sandbox, "subprocess", SimpleNamespace(Popen=started, PIPE=PIPE, DEVNULL=DEVNULL))
         yield
+
+
+@pytest.fixture
+def fresh_nurseries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As users have them: interpreters that start from nothing."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sandbox, "subprocess", subprocess)
+        patch.setattr(sandbox, "_nurseries", {})
+        yield
+        sandbox._close_all()
 
 
 #: What worker processes need: imported once, by the process that they are forks of.

@@ -688,6 +688,7 @@ def test_odd_subject_files(text: str, tmp_path: Path) -> None:
 # The child process itself
 
 
+@pytest.mark.usefixtures("fresh_nurseries")
 def test_a_child_tells_and_ends() -> None:
     outcome = sandbox.try_out(f"{CHILDREN}:idle", 3, seconds=20, memory=1 << 28)
     assert not outcome.fault
@@ -709,6 +710,7 @@ def test_a_child_that_waits_for_a_processor_is_not_late(monkeypatch: pytest.Monk
     assert sandbox.try_out(f"{CHILDREN}:asleep", 60.0, **limits).fault == late
 
 
+@pytest.mark.usefixtures("fresh_nurseries")
 @pytest.mark.parametrize("ending", [".pkl", ".joblib"])
 def test_a_child_is_born_with_what_it_needs(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else every child would import it again, on the clock of the model and while the parent waits."""
