@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import itertools
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from types import SimpleNamespace
+from typing import Any
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There are more workers than cores: threads of frameworks would only wait for each other, and they wait by
@@ -29,12 +31,14 @@ import pytest
 from hypothesis import settings
 
 from fairbits import Attribute, Network, Schema, sandbox
+from fairbits.engine import work_time
 from fairbits.measure import plausibility
 from fairbits.models import Activation
 from fairbits.repair.proposals.distil import distilled
 from fairbits.repair.writers import files
 from fairbits.repair.writers.checker import in_fresh_process
 from fairbits.scale import processes
+from fairbits.search.run import SearchInProgress
 
 from .checker import in_forked_process
 from .nurseries import started
@@ -175,6 +179,46 @@ def forests_grow_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plausibility, "_grown", kept)
         yield
+
+
+class Looks:
+    """A clock that goes on by 5 ms whenever somebody looks at it."""
+
+    def __init__(self, now: float):
+        self.now = now
+
+    def __call__(self) -> float:
+        self.now += 0.005
+        return self.now
+
+
+_begun = SearchInProgress.__init__
+
+
+@pytest.fixture(scope="session", autouse=True)
+def seconds_are_counted() -> Iterator[None]:
+    """A search by the clock ends after as many looks at it on every machine, and finds the same where others work, too.
+
+    Workers in processes of their own have the clock on the wall; so has who asks for ``clock_on_the_wall``.
+    """
+
+    @functools.wraps(_begun)
+    def begun(self: SearchInProgress, *given: Any) -> None:
+        told = inspect.signature(_begun).bind(self, *given)
+        by_clock = told.arguments["plan"].budget.seconds is not None and told.arguments["by_workers"] is None
+        if by_clock and told.arguments["clock"] is work_time:
+            told.arguments["clock"] = Looks(0.0 if told.arguments["began"] is None else work_time())
+        _begun(*told.args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SearchInProgress, "__init__", begun)
+        yield
+
+
+@pytest.fixture
+def clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users have it."""
+    monkeypatch.setattr(SearchInProgress, "__init__", _begun)
 
 
 @pytest.fixture(scope="session")

@@ -38,10 +38,10 @@ def in_memory() -> Iterator[None]:
     import resource
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.monotonic()
+    began = time.process_time()
     yield
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 60
 
 
 # Code

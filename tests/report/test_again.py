@@ -81,7 +81,7 @@ def test_a_timed_run_by_several_workers(tmp_path: Path, monkeypatch: pytest.Monk
     subject = load_subject("german")
     run = search(
         subject,
-        Settings(budget=Budget(seconds=1.0), options={"seeds": 50}),
+        Settings(budget=Budget(seconds=0.4), options={"seeds": 50}),
         tmp_path / "run",
         executor_options=ExecutorOptions(workers=2),
     )

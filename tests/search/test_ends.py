@@ -223,6 +223,7 @@ def test_seeds_that_were_never_asked_do_not_count(subject: Subject, tmp_path: Pa
     assert run.summary["k_initial"] >= 1
 
 
+@pytest.mark.usefixtures("clock_on_the_wall")
 def test_a_slow_model_is_asked_in_portions_that_fit_the_clock(subject: Subject, tmp_path: Path) -> None:
     import time
 

@@ -202,7 +202,7 @@ FLOODS = [
 
 @pytest.mark.parametrize("flood", FLOODS)
 def test_filters_make_little_of_little(run: Run, flood: str) -> None:
-    begin = time.monotonic()
+    begin = time.process_time()
     if flood.startswith(("(", "case")):  # nothing but depth, which is bearable here
         assert run.cases(where=flood).num_rows <= 300
     else:
@@ -210,7 +210,7 @@ def test_filters_make_little_of_little(run: Run, flood: str) -> None:
             run.cases(where=flood)
         assert "\n" not in str(found.value)
         assert len(str(found.value)) < 400
-    assert time.monotonic() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 @pytest.mark.parametrize(
@@ -242,10 +242,10 @@ def test_what_people_ask(run: Run, where: str) -> None:
 def test_a_filter_has_its_time(run: Run) -> None:
     inner = "exists (select * from cases b where sin(a.span * b.span) > 2 + cases.span)"
     slow = "exists (select * from cases a where " + inner + ")"  # noqa: S608 - to be refused
-    begin = time.monotonic()
+    begin = time.process_time()
     with time_limit(0.02), pytest.raises(OptionError, match=r"took longer than 0.02 s; .*time_limit"):
         run.cases(where=slow)
-    assert time.monotonic() - begin < 10
+    assert time.process_time() - begin < 10
     assert run.cases(where="k >= 0").num_rows == 300  # the connection is none the worse for it
     with pytest.raises(OptionError, match="time limit of a filter is -1"), time_limit(-1):
         pass
