@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 
 #: Imported before the first nursery is asked for. Whoever needs none of these starts in no time anyway.
 HEAVY = ("skops.io", "sklearn.ensemble", "sklearn.pipeline", "pandas", "joblib", "onnx", "onnxruntime", "lightgbm")
-HEAVY += ("xgboost", "catboost", "tokenizers", "torch", "torch.export", "keras", "h5py")
+HEAVY += ("xgboost", "catboost", "tokenizers", "torch", "torch.export", "keras", "h5py", "tests.checker")
 OURS = ("fairbits.models", "fairbits.models.guards", "fairbits.models.outputs", "fairbits.models.registry")
-OURS += ("fairbits.repair.writers.checker", "tests.checker")
+OURS += ("fairbits.repair.writers.checker",)
 
 
 class Forked:
