@@ -338,15 +338,15 @@ def _accuracy(a: Subject, b: Subject, own: list[_Side], table: Table, rng: np.ra
         asked = zip((a, b), tests, strict=True)
         right = [_right(one, test) for one, test in asked]
         table, on = tests[0], "held-out"
-    elif on == "held-out":
+    elif table.held_out is not None and table.held_out.any():
         kept = np.flatnonzero(table.held_out)
         right, table = [one[kept] for one in right], table.rows(kept)
     before, after = (np.asarray(one, np.float64)[:, None] for one in right)
     drawn: dict[str, Any] = {"people": people_of(a.schema, table), "weight": table.weight}
     moved = paired_changes(before, after, rng, spans=[1.0], **drawn)[0]
     change = moved if (before != after).any() else PairedChange(0.0, 0.0, 0.0, 0, 0)
-    means = [float(np.average(one[:, 0], weights=table.weight)) for one in (before, after)]
-    return (Shift("accuracy", f"accuracy {rows_judged_words(on, len(table))}", *means, change, True, -1),)
+    was, now = (float(np.average(one[:, 0], weights=table.weight)) for one in (before, after))
+    return (Shift("accuracy", f"accuracy {rows_judged_words(on, len(table))}", was, now, change, True, -1),)
 
 
 def _right(subject: Subject, test: Table) -> npt.NDArray[np.bool_]:
