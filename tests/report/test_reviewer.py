@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
-from fairbits.blocks import Page, PagePart, Paragraph, Strong, TableBlock, label, share
+from fairbits.blocks import Fold, Page, PagePart, Paragraph, Strong, TableBlock, label, share
 from fairbits.cli.app import app
 from fairbits.cli.terminal import show
 from fairbits.errors import OptionError
@@ -33,6 +33,7 @@ from fairbits.report import (
     write_report,
 )
 from fairbits.report.markdown import render_markdown_page
+from fairbits.report.sections.repairs import repair_blocks, shown_repairs
 from fairbits.report.sections.summary import cards
 from fairbits.store import Run, read_json
 from fairbits.subject import make_subject
@@ -331,6 +332,24 @@ def test_the_lowest_impact_ratio_of_every_attribute_is_at_the_head(data: ReportD
     ]
     card = next(one for one in cards(replace(data, proxies={"groups": tables})) if one.what == "Lowest impact ratio")
     assert (card.value, card.small) == ("0.10", "young (age); 0.35 for f (sex)")
+
+
+def test_few_repairs_are_shown_first_and_none_twice(data: ReportData) -> None:
+    found = data.repaired
+    assert found is not None
+    assert found.chosen is not None
+    one = found.repairs[-1]
+    assert len(shown_repairs(replace(found, repairs=(*found.repairs, replace(one, name="again"))))) == len(
+        shown_repairs(found)
+    )
+    far = [replace(one, name=f"way {i}", held_out=replace(one.held_out, k_mean=50.0 + i)) for i in range(20)]
+    blocks = list(repair_blocks(replace(found, repairs=(*found.repairs, *far))))
+    first = next(block for block in blocks if isinstance(block, TableBlock))
+    names = [row[0] for row in first.rows]
+    assert names[0] == "as it is"
+    assert found.chosen.name in names
+    assert len(names) == 9
+    assert any(isinstance(block, Fold) and "more repairs" in str(block.title) for block in blocks)
 
 
 def test_the_document_is_short(data: ReportData) -> None:
