@@ -94,7 +94,7 @@ def test_the_ablation_has_equal_queries(tmp_path) -> None:
 
 
 def test_rq3_goes_on_where_it_was(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(localisation, "SAMPLES", 60)
+    monkeypatch.setattr(localisation, "SAMPLES", 200)
     steps: list[str] = []
     where, what = rq3(roster(["heart"]), tmp_path, budget=SHORT, progress=lambda *step: steps.append(step[2]))
     assert steps == ["heart dice: search, debug, repair"]
