@@ -333,6 +333,11 @@ class Effects:
     q_1: NDArray[np.float32] | None
 
     @property
+    def k_mean(self) -> NDArray[np.float64]:
+        """Mean k over the people, per intervention."""
+        return self.k.mean(axis=1, dtype=np.float64)
+
+    @property
     def id_rate(self) -> NDArray[np.float64]:
         """Share of people whose twins get different decisions, per intervention."""
         return self.flips.mean(axis=1)
