@@ -95,7 +95,7 @@ class Evaluation:
 
 #: The same arrays, as the kernel takes them.
 _FIGURES = [one.name for one in fields(Evaluation) if one.default is MISSING and one.name != "m"]
-_Figures: Any = namedtuple("_Figures", _FIGURES)  # type: ignore[misc] - mypy wants a literal
+_Figures: Any = namedtuple("_Figures", _FIGURES)  # type: ignore[misc]  # mypy wants a literal
 
 
 def evaluate(
