@@ -18,7 +18,7 @@ from fairbits import Audit, Network, Subject, Table, load_model, load_subject, o
 from fairbits.debug import debug_run
 from fairbits.errors import MissingDependencyError, OptionError, TableError
 from fairbits.measure import Estimate, Evaluator
-from fairbits.models.onnx import adapter as onnx_writing
+from fairbits.models import onnx as onnx_writing
 from fairbits.repair import Proof, RepairCandidate, RepairResult, read_repair, repair_run
 from fairbits.repair.choice import Planner, keeps_budget, pick, undominated
 from fairbits.repair.proposals import weights as retraining_module
