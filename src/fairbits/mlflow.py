@@ -48,10 +48,10 @@ class FairbitsEvaluator(ModelEvaluator):  # type: ignore[misc]
         audit = Audit.from_table(asked(model), table, target=target, **config)
         summary = audit.measure().summary()
         metrics = {f"{PREFIX}{name}": float(summary[name]) for name in MAXIMA}
-        for name in FIGURES:
+        for name in (one for one in FIGURES if summary[one] is not None):  # nothing flips where a number is predicted
             ends = {f"{PREFIX}{name}.{end}": float(summary[f"{name}_{end}"]) for end in ("low", "high")}
             metrics |= {f"{PREFIX}{name}": float(summary[name])} | ends
-        metrics |= {f"{PREFIX}flip_rate_by.{name}": rate for name, rate in summary["flip_rate_by"].items()}
+        metrics |= {f"{PREFIX}flip_rate_by.{name}": rate for name, rate in (summary["flip_rate_by"] or {}).items()}
         client = mlflow.MlflowClient()
         for name, value in metrics.items():
             client.log_metric(run_id, name, value)
@@ -68,5 +68,5 @@ def asked(model: Any) -> Any:
     """The estimator inside MLflow's wrapper, which gives probabilities; the wrapper itself where it hides none."""
     try:
         return model.get_raw_model()
-    except NotImplementedError:
+    except (NotImplementedError, AttributeError):  # a function has none
         return model.predict

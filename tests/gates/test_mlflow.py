@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -100,6 +100,22 @@ def test_a_model_is_evaluated_on_a_real_server(mlflow, server, people, tmp_path,
     files = {file.path for file in client.list_artifacts(run.info.run_id, "fairbits/run")}
     assert {"fairbits/run/report.html", "fairbits/run/summary.json"} <= files
     assert found.artifacts["fairbits/measure.json"].content["rows"] == 400
+    with mlflow.start_run():  # a function, which gives the favourable class's probability
+        asked = {"evaluators": "fairbits", "evaluator_config": {"protected": PROTECTED}}
+        again = mlflow.models.evaluate(
+            lambda rows: model.predict_proba(rows)[:, 1], frame, targets="paid", model_type="classifier", **asked
+        )
+        assert again.metrics["fairbits.flip_rate"] == pytest.approx(kept["fairbits.flip_rate"])
+        straight = make_pipeline(model[0], LinearRegression()).fit(frame[["sex", "income"]], frame.income)
+        mlflow.sklearn.save_model(straight, "straight", serialization_format="cloudpickle", pip_requirements=[])
+        value = mlflow.models.evaluate(
+            str(tmp_path / "straight"),
+            frame[["sex", "income"]].assign(pay=frame.income),
+            targets="pay",
+            model_type="regressor",
+            **asked,
+        )
+        assert value.metrics["fairbits.k_max"] >= 1
 
 
 @pytest.mark.filterwarnings("ignore")

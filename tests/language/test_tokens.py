@@ -105,7 +105,9 @@ def test_score_of_says_whose_the_last_output_is(favourable: str, last: str, tmp_
     for row, score in zip(subject.table.codes[:2], subject.model.scores(subject.table.codes[:2]), strict=True):
         amount = subject.schema["amount"].labels[int(row[0])]
         texts = [f"{name} asks for {amount}" for name in (WOMEN, MEN)[int(row[1])]]
-        assert score == pytest.approx(plain.predict_proba(texts)[:, int((favourable or "yes") == last)].mean(), abs=1e-6)
+        assert score == pytest.approx(
+            plain.predict_proba(texts)[:, int((favourable or "yes") == last)].mean(), abs=1e-6
+        )
     assert any(f"outputs are read as {'no, yes' if last == 'yes' else 'yes, no'}" in one for one in subject.notes)
 
 

@@ -90,7 +90,10 @@ def test_a_tree_beside_a_pipeline_speaks_its_words(tmp_path: Path, bare: BareInt
     rules = "if job is not nurse then (if hours ≤ 32 then 0, else 1), else 1"
     assert rules in found.chosen.words
     assert {path.name for path in found.files} == {"repaired.skops", "repaired.onnx", "repaired.py"}, found.warnings
+    assert found.subject_file is not None
+    again = Audit.of(found.subject_file, trust_pickle=True).subject
     [(_, decided, _)] = bare.guarded(tmp_path / "run", [frame], name="PlainModel")
+    assert ((again.model.scores(again.encoding.encode(again.table.codes)) > 0.5) == (decided == 0)).all()
     assert {type(one) for one in decided.tolist()} == {int}
     assert (decided == labels).mean() > 0.8
     assert rules in (tmp_path / "run" / "repaired.py").read_text()

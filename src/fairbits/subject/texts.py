@@ -162,7 +162,8 @@ def _decider(
         kinds = {"model": str, "system": str, "answers": int, "temperature": float}
         for key, kind in kinds.items():
             if key in given and not (fits(given[key], kind) and (kind is str or given[key] >= 0)):
-                raise SchemaError(f"[model] {key} is {str(given[key])[:40]!r}; it is of another kind than that.")
+                must = "a text in quotes" if kind is str else "a number of 0 or more"
+                raise SchemaError(f"[model] {key} is {str(given[key])[:40]!r}; it must be {must}.")
         asked = ChatOptions(
             options=tuple(stated),
             favourable=favourable or stated[-1],

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import tomlkit
 
 from fairbits.data import Fitted, load_subject
-from fairbits.domain import Codes, Encoding, text_of
+from fairbits.domain import Codes, Encoding, Unseen, text_of
 from fairbits.errors import FairbitsError
 from fairbits.language import TextModel, network_of
 from fairbits.models import (
@@ -351,6 +351,11 @@ def export(
         checks = aside.checked()
         models = [one.path.name for one in aside.drafts]
         first = next((name for name in models if not name.endswith(PY)), None)
+        if fitted is not None and fitted.encoding is not None:  # it takes inputs of its own
+            parts = zip(subject.schema.names, fitted.encoding.parts, strict=True)
+            columns = tuple(name for name, part in parts if not isinstance(part, Unseen))
+            options = replace(subject.options, columns=columns)
+            subject = replace(subject, encoding=fitted.encoding, options=options)
         others = [] if first is None else described(subject, aside.folder, first, promise, aside.warnings)
         models += [name for one in aside.drafts for name in one.with_files]
         if isinstance(model, Guard):
