@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Network, Schema, Table
-from fairbits.debug.who import Description, _described, _name, _value, describe_people, readable
-from fairbits.domain import Rule
+from fairbits.debug.who import Description, _described, _value, describe_people, readable
+from fairbits.domain import Rule, rule_name
 from fairbits.measure import evaluator_of
 from fairbits.subject import make_subject
 
@@ -131,9 +131,9 @@ def _lots() -> Network:
 
 
 def test_text_of_names_labels_and_numbers() -> None:
-    assert _name("age") == "age"
-    assert _name("job `title`") == "`job \\`title\\``"
-    assert _name("In") == "`In`"
+    assert rule_name("age") == "age"
+    assert rule_name("job `title`") == "`job \\`title\\``"
+    assert rule_name("In") == "`In`"
     assert _value(SCHEMA.attributes[2], 0.0) == '"the \\"boss\\""'
     assert _value(SCHEMA.attributes[4], 4.0) == '"college"'
     assert [readable(*ends) for ends in ((37, 44), (0.1234, 0.1271), (-3, 2), (-44, -37), (1e6 + 1, 2e6))] == (

@@ -50,7 +50,7 @@ class AuditPlan:
         A rise above the limit, how often a gate with the limit ``rate`` fails it, and the rise it fails 4 times of 5.
     twins, questions, requests
         Twins of a person, twins that one measurement asks about, and requests that an endpoint gets for it (a language
-        model: for its words and their nulls too, beyond answers that are kept).
+        model for its words and nulls, too, beyond answers that are kept).
     seconds
         How long a measurement takes here; None where no model was tried.
     """
