@@ -141,7 +141,7 @@ def test_a_dry_run_asks_nothing(fake: Fake, audit_file: Write) -> None:
         ('favourable = "maybe"', "must be one of the options"),
         ("price = [1]", r"price is '\[1\]'"),
         ("answers = -1", "answers is '-1'"),
-        ("n = 3", "no option 'n'"),
+        ("n = 3", "unknown key 'n'"),
     ],
 )
 def test_options_that_make_no_sense(audit_file: Write, model: str, words: str) -> None:

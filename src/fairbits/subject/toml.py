@@ -385,7 +385,7 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """People put into words, and a decider about texts."""
     check_section(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
     known = {key: _TABLE[key] for key in ("path", "threshold", "target", "split", "favourable")}
-    model = dict(section_of(document, "model"))
+    model = dict(section_of(document, "model", (*_MODEL_KEYS, *CHAT_KEYS, "favourable", "encoder", "tokenizer")))
     table = section_of(document, "table", known)
     decider = _source(model, "model", file)
     encoder, tokenizer = (
