@@ -59,7 +59,7 @@ def test_a_stage_of_the_audit_writes_and_shows_it(audit, tmp_path):
     assert all(one["certified"] + one["falsified"] + one["open"] == one["people"] for one in document)
     page = done.page.read_text(encoding="utf-8")
     assert "How certain" in page
-    assert "Of 80 people, 20 % flip (exact)." in re.sub("<[^>]*>", "", page)
+    assert "Of 80 people, 20 % flip." in re.sub("<[^>]*>", "", page)
     assert "How certain" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     skipped = audit.audit(budget="1s", out=tmp_path / "other", threads=1, skip=["search", "debug", "repair", "certify"])
     assert skipped.seconds["certify"] is None
@@ -95,7 +95,7 @@ def test_the_command(audit, tmp_path, monkeypatch):
     monkeypatch.setattr("fairbits.audit.run.subject_of", lambda *_, **__: audit.subject)
     shown = CliRunner().invoke(app, ["certify", str(run.folder), "--budget", "3s", "--threads", "1"])
     assert shown.exit_code == 0, shown.output
-    assert "Of 80 people, 20 % flip (exact)." in shown.output
+    assert "(exact) Of 80 people, 20 % flip." in shown.output
     assert shown.output.splitlines()[-1].startswith("next  fairbits report ")
     assert max(map(len, shown.output.splitlines()[:-1])) <= 80  # the last holds the folder of the tests
     raw = CliRunner().invoke(app, ["certify", str(run.folder), "--budget", "3s", "--threads", "1", "--json"])

@@ -20,7 +20,6 @@ from fairbits import proxies as proxy
 from fairbits import repair as repairs
 from fairbits import search as searches
 from fairbits import subject as subjects
-from fairbits.audit.scores_only import write_study
 from fairbits.data import load_subject
 from fairbits.domain import (
     Attribute,
@@ -602,6 +601,8 @@ class Audit:
         )
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
+            from fairbits.audit.scores_only import write_study  # what measure alone does not load
+
             write_study(found, Path(out), self.subject)
         return found
 
