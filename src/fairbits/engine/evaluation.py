@@ -7,10 +7,9 @@ neither the threads nor the order change a bit of them.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,9 +92,16 @@ class Evaluation:
         return {name: value for name, value in found.items() if value is not None}
 
 
-#: The same arrays, as the kernel takes them.
-_FIGURES = [one.name for one in fields(Evaluation) if one.default is MISSING and one.name != "m"]
-_Figures: Any = namedtuple("_Figures", _FIGURES)  # type: ignore[misc]  # mypy wants a literal
+class _Figures(NamedTuple):
+    """The same arrays, as the kernel takes them."""
+
+    k: NDArray[np.int32]
+    q_1: NDArray[np.float32]
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    low_twin: NDArray[np.int32]
+    high_twin: NDArray[np.int32]
+    favourable: NDArray[np.int32]
 
 
 def evaluate(
@@ -203,11 +209,11 @@ def vectors(
     return Evaluation(**figures._asdict(), m=m, twins=counts, decisions=decisions)
 
 
-def _empty_figures(n: int) -> Any:
+def _empty_figures(n: int) -> _Figures:
     """Empty arrays for the figures of n people."""
-    whole, real = np.int32, np.float32
-    kinds: tuple[Any, ...] = (whole, real, real, real, whole, whole, whole)
-    return _Figures(*(np.empty(n, kind) for kind in kinds))
+    k, low_twin, high_twin, favourable = (np.empty(n, np.int32) for _ in range(4))
+    q_1, low, high = (np.empty(n, np.float32) for _ in range(3))
+    return _Figures(k, q_1, low, high, low_twin, high_twin, favourable)
 
 
 def _run(
@@ -215,7 +221,7 @@ def _run(
     codes: NDArray[np.float64],
     *,
     ruler: Ruler,
-    figures: Any,
+    figures: _Figures,
     ready: NDArray[np.float32],
     threads: int | None,
 ) -> None:

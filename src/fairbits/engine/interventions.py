@@ -362,8 +362,6 @@ def study(
     ``valid`` says which twins can exist, (n, m); by default all can. Q1 is not counted under it. Between two classes a
     score of at least ``threshold`` is a favourable decision.
     """
-    if bits and valid is not None:
-        raise ValueError("Q1 is not counted where some twins cannot exist")
     plan = plan_of(network, encoding, twins)
     ruler = ruler_of(plan.m, epsilon, partition, plan.head != "linear", threshold)._replace(classes=bits)
     shape = len(dos), len(people)

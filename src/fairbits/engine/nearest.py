@@ -28,7 +28,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 from numpy.typing import NDArray
 
-from fairbits.domain import Schema
+from fairbits.domain import Codes, Schema
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.lanes import emitted
 from fairbits.engine.seen import keys_of
@@ -381,8 +381,6 @@ def nearest_chunk(rows, sets, shape, people, figures):
     for i in range(n):
         write_figures(rows, people, i, nearest[i], figures)
 
-
-Codes = NDArray[np.float64]
 
 CHUNK = 5_000_000
 """Words of bitsets read for a chunk of people: about a millisecond, against some ten microseconds to hand it out."""

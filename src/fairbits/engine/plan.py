@@ -26,12 +26,11 @@ from numpy.typing import NDArray
 from fairbits.domain import Encoding, Twins
 from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, RELU
 from fairbits.engine.threads import aligned
-from fairbits.engine.wide import FEW, WIDE, WideLayers
+from fairbits.engine.wide import FEW, WIDE, Floats, WideLayers
 from fairbits.errors import ModelError
 from fairbits.models import Network, without_denormals
 
 Array = NDArray[Any]
-Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

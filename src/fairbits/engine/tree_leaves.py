@@ -70,11 +70,12 @@ def leaves_of(ensemble: Ensemble, walks: Walks, rows: Doubles, *, threads: int |
     """The leaf that every row reaches in every tree."""
     found = np.empty((len(rows), ensemble.trees), np.int32)
     roots = np.array(ensemble.roots, np.int64)
-
-    def run(start: int, stop: int) -> None:
-        _walk_all(walks, roots, rows[start:stop], found[start:stop])
-
-    spread(run, len(rows), _WORK * max(1, ensemble.trees), threads)
+    spread(
+        lambda start, stop: _walk_all(walks, roots, rows[start:stop], found[start:stop]),
+        len(rows),
+        _WORK * max(1, ensemble.trees),
+        threads,
+    )
     return found
 
 
@@ -197,12 +198,13 @@ def isolation_depths(
 ) -> npt.NDArray[np.float32]:
     """Mean depth that each person reaches."""
     depths = np.empty(len(features), np.float32)
-
-    def run(start: int, stop: int) -> None:
-        walk_chunk(trees, writeable(features[start:stop]), depths[start:stop])
-
     steps = max(trees.steps, 1)  # one row, or equal ones, make trees of a single leaf
-    spread(run, len(features), _STEP * steps * len(trees.roots), threads)
+    spread(
+        lambda start, stop: walk_chunk(trees, writeable(features[start:stop]), depths[start:stop]),
+        len(features),
+        _STEP * steps * len(trees.roots),
+        threads,
+    )
     return depths
 
 

@@ -178,7 +178,9 @@ class WideLayers:
         befores = [x + self.twins[twins]]
         for number in range(1, len(self.widths)):
             befores.append(self.layer(befores[-1].copy(), number))
-        slope = self._head_slope(befores[-1])
+        # At the margins x, the gradient of −log(sum of exp(−x)).
+        powers = np.exp(befores[-1].min(axis=1, keepdims=True) - befores[-1])
+        slope = powers / powers.sum(axis=1, keepdims=True)
         for number in range(len(self.widths) - 2, -1, -1):
             slope = product(slope, self.back[number + 1], self.rows)[:, : self.widths[number]]
             slope *= self.activations[number].slope(befores[number])
@@ -189,12 +191,6 @@ class WideLayers:
         result[:, plan.numeric_columns] = by_input[:, :numeric]
         result[:, plan.lookup_columns] = (there - here) / np.maximum(up - down, 1)
         return result, slope, usable & np.isfinite(np.hstack([befores[-1], slope, result])).all(axis=1)
-
-    def _head_slope(self, outputs: Floats) -> Floats:
-        """The gradient at the margins x, of −log(sum of exp(−x))."""
-        powers = np.exp(outputs.min(axis=1, keepdims=True) - outputs)
-        slope: Floats = powers / powers.sum(axis=1, keepdims=True)
-        return slope
 
 
 def _broad(weights: Floats) -> Floats:
