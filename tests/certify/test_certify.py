@@ -143,7 +143,7 @@ def test_values_too_many_to_list_leave_the_other_statements():
 def test_a_large_domain_gets_bounds_that_hold(monkeypatch):
     subject = _subject(np.random.default_rng(2))
     truth = _truth(subject)
-    monkeypatch.setattr(_Ladder, "_fits", lambda *_: False)  # as if everybody took an hour
+    monkeypatch.setattr("fairbits.certify.run.WHOLE_SHARE", 0.0)  # as if everybody took an hour
     found = certify_subject(subject, CertifyOptions(seconds=5, threads=1, k=3))
     kinds = {(one.kind, one.property) for one in found.statements}
     assert {("proved", "flips"), ("proved", "k"), ("statistical", "flips"), ("statistical", "k")} <= kinds
@@ -166,7 +166,7 @@ def test_smooth_networks_of_several_classes_are_proved(monkeypatch, scores):
     network = Network.build(weights, biases, activation=(Activation("gelu"), Activation("tanh")), favourable=2)
     subject = make_subject("several", network, schema, _table(schema, rng))
     truth = _truth(subject)
-    monkeypatch.setattr(_Ladder, "_fits", lambda *_: False)
+    monkeypatch.setattr("fairbits.certify.run.WHOLE_SHARE", 0.0)
     seen: list[str] = []
     found = certify_subject(subject, CertifyOptions(seconds=2, threads=1, k=1), watch=seen.append)
     proved = {one.property: one for one in found.statements if one.kind == "proved"}
@@ -350,7 +350,7 @@ def test_a_budget_too_small_is_refused_in_a_sentence(seconds):
 
 def test_a_short_budget_says_what_was_left_out(monkeypatch):
     subject = _subject(np.random.default_rng(8))
-    monkeypatch.setattr(_Ladder, "_fits", lambda *_: False)
+    monkeypatch.setattr("fairbits.certify.run.WHOLE_SHARE", 0.0)
     monkeypatch.setattr(_Ladder, "left", property(lambda self: 0.0))  # as if the time were over before it began
     found = certify_subject(subject, CertifyOptions(seconds=0.06, threads=1))
     left = [one.open for one in found.statements if one.kind == "proved"]
@@ -361,7 +361,7 @@ def test_a_short_budget_says_what_was_left_out(monkeypatch):
 
 def test_somebody_ends_it_early(monkeypatch):
     subject = _subject(np.random.default_rng(6))
-    monkeypatch.setattr(_Ladder, "_fits", lambda *_: False)
+    monkeypatch.setattr("fairbits.certify.run.WHOLE_SHARE", 0.0)
     asked = iter(range(10**9))
     found = certify_subject(subject, CertifyOptions(seconds=60, threads=1), stop=lambda: next(asked) > 12)
     assert found.stopped
@@ -464,7 +464,7 @@ def test_the_largest_k_of_the_domain_is_not_that_of_somebody_outside():
     codes = np.column_stack([np.tile([attributes[0].gap, 3.0, 7.0], 10), np.arange(30) % 4])
     subject = make_subject("gaps", model, schema, Table(codes, np.arange(30.0) % 2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Ladder, "_fits", lambda *_: False)
+        patch.setattr("fairbits.certify.run.WHOLE_SHARE", 0.0)
         found = certify_subject(subject, CertifyOptions(seconds=1, threads=1))
     largest = next(one for one in found.statements if one.property == "k" and "thresholds" in one.reason)
     assert (largest.kind, largest.bound, largest.largest) == ("exact", 1, 1)

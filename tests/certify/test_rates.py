@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairbits.certify import CertifyOptions, certify_subject
-from fairbits.certify.rates import FittedPopulation, _name, group_rates, twin_groups
+from fairbits.certify.rates import FittedPopulation, group_rates, twin_groups
 from fairbits.domain import Attribute, Encoding, Table, Twins
 from fairbits.engine import box_network
 from fairbits.subject import make_subject
@@ -57,9 +57,9 @@ def test_rates_by_brute_force(seed, coded):
 def test_groups_are_named_as_people_read_them():
     age = Attribute(name="age", kind="integer", low=1, high=3, labels=("10–19", "20–29", "30–39"), protected=True)
     pay = Attribute(name="pay", kind="integer", low=0, high=90, protected=True, ranges=(("low", 20.0), ("high", 70.0)))
-    assert [_name(age, code) for code in (1.0, 3.0)] == ["10–19", "30–39"]
-    assert [_name(pay, code) for code in (20.0, 70.0)] == ["low", "high"]
-    assert _name(Attribute(name="n", kind="integer", low=0, high=9), 4.0) == "4"
+    assert [age.read_twin(code) for code in (1.0, 3.0)] == ["10–19", "30–39"]
+    assert [pay.read_twin(code) for code in (20.0, 70.0)] == ["low", "high"]
+    assert Attribute(name="n", kind="integer", low=0, high=9).read_twin(4.0) == "4"
 
 
 def test_the_ladder_states_rates_and_says_where_it_cannot():

@@ -19,11 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.certify.exact import class_bounds
+from fairbits.certify.exact import Doubles, Integers, class_bounds
 from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, ask_people, bound_boxes, share
-
-Doubles = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: Boxes that are split at once, at most, and that a thread bounds at once; seconds that a batch may take, about.
 BATCH, PIECE, ROUND = 2048, 16, 0.3
@@ -399,13 +396,12 @@ class _Proof:
             return bound(self.network, (question.below, question.cut), boxes, bins=bins, threads=self.threads)
         found = bound(self.network, (question.below, question.cut), boxes, margins=True, threads=self.threads)
         nothing = np.zeros(len(first))
-        status = self._by_classes(found.lows, found.highs, found.gaps)
+        status = self._by_classes(found.lows, found.highs, found.gaps, question.k)
         return found._replace(status=status, certified=nothing, flipping=nothing)
 
-    def _by_classes(self, lows: Doubles, highs: Doubles, gaps: Doubles) -> Integers:
+    def _by_classes(self, lows: Doubles, highs: Doubles, gaps: Doubles, k: int) -> Integers:
         """Which boxes have at most K classes for certain, or certainly more."""
         question = self.question
-        assert question.k is not None  # noqa: S101 - only asked then
         # Where a bound is no number, nothing is known.
         lows, highs = np.where(np.isnan(lows), -np.inf, lows), np.where(np.isnan(highs), np.inf, highs)
         spread = np.where(np.isnan(gaps), np.inf, gaps)
@@ -418,7 +414,7 @@ class _Proof:
         rounding = SCORE_ROUNDING * max(1.0, (question.classes + 8) / 16) * np.where(np.isfinite(sizes), sizes, 0.0)
         lows, highs = lows - rounding[:, None], highs + rounding[:, None]
         fewest, most = class_bounds(lows, highs, question.epsilon, spans=spread + 2.0 * rounding)
-        return np.where(most <= question.k, STEADY, np.where(fewest > question.k, FLIPPING, OPEN))
+        return np.where(most <= k, STEADY, np.where(fewest > k, FLIPPING, OPEN))
 
     def _recount(self, end: float, stop: Callable[[], bool], clock: Callable[[], float], max_boxes: int) -> None:
         """Count the largest open boxes again, in finer steps, with what is left of the budget."""

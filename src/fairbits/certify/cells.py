@@ -51,7 +51,7 @@ class _Cells:
     """One proof in progress: the cells that are open, and what is settled."""
 
     def __init__(self, boxes: TreeBoxes, evaluator: Evaluator, about: str, k: int | None, known: int):
-        self.boxes, self.evaluator, self.about, self.k = boxes, evaluator, about, k
+        self.boxes, self.evaluator, self.about, self.k = boxes, evaluator, about, evaluator.m if k is None else k
         self.kind: Any = np.int64 if boxes.people < WHOLE else object
         self.sums = [np.concatenate([[0], np.cumsum(counts)]) for counts in boxes.counts]
         self.certified = self.falsified = self.asked = 0
@@ -157,8 +157,7 @@ class _Cells:
             held = up.all(axis=1) | down.all(axis=1)
             broken = up.any(axis=1) & down.any(axis=1)
         else:
-            limit = self.k if self.k is not None else evaluator.m
-            held, broken = most <= limit, fewest > limit
+            held, broken = most <= self.k, fewest > self.k
         return held, broken, fewest, most
 
     def _ask(self, first: Any) -> tuple[Any, Any]:
@@ -172,4 +171,4 @@ class _Cells:
         k = found.k.astype(np.int64)
         if self.about == "flips":
             return ~found.flips, k
-        return k <= (self.k if self.k is not None else self.evaluator.m), k
+        return k <= self.k, k

@@ -114,15 +114,15 @@ def contradictions(
     for place, claim in enumerate(statements):
         if claim.kind == "statistical" or claim.whom is None or claim.withdrawn:
             continue
-        found += (replace(one, claim=place) for one in _against(claim, statements, seen))
+        found += (replace(one, claim=place) for one in _against(claim, claim.whom, statements, seen))
     for model, most, about in bounds:
         made = Population(kind="domain")
         claim = Statement(
             "proved", "k", made.words, 1, 1, 0, 0, most, 1.0, 0.0, model=model, whom=made, epsilon=epsilon
         )
-        found += _against(claim, statements, seen)
+        found += _against(claim, made, statements, seen)
         if about == "flips":
-            found += _against(replace(claim, property="flips", bound=0.0), statements, seen)
+            found += _against(replace(claim, property="flips", bound=0.0), made, statements, seen)
     return tuple(found)
 
 
@@ -159,16 +159,17 @@ def withdrawn(statements: Sequence[Statement], found: Iterable[Contradiction]) -
     )
 
 
-def _against(claim: Statement, others: Sequence[Statement], seen: Sequence[Sighting]) -> Iterator[Contradiction]:
+def _against(
+    claim: Statement, whom: Population, others: Sequence[Statement], seen: Sequence[Sighting]
+) -> Iterator[Contradiction]:
     """Everything that speaks against one claim."""
-    assert claim.whom is not None  # noqa: S101 - the caller's question
     for one in seen:
-        if one.model == claim.model and _meets(claim.whom, one.source):
+        if one.model == claim.model and _meets(whom, one.source):
             yield from _met(claim, one.source, one.flips, one.k, one.epsilon)
     for other in others:
         if other is claim or other.model != claim.model or other.whom is None or other.withdrawn:
             continue
-        inside = _within(other.whom, claim.whom)
+        inside = _within(other.whom, whom)
         source: Source = "sample" if other.kind == "statistical" else "statement"
         if inside:
             flips = other.falsified if other.property == "flips" else None
@@ -178,12 +179,10 @@ def _against(claim: Statement, others: Sequence[Statement], seen: Sequence[Sight
         ):
             continue
         most, least = claim.falsified + claim.open, claim.falsified
-        if inside and other.kind != "statistical" and None not in (claim.whom.count, other.whom.count):
+        if inside and other.kind != "statistical" and None not in (whom.count, other.whom.count):
             if other.falsified > most > 0:  # nobody at all is said above
                 yield _contradiction(claim, most, source, other.falsified)
-        elif other.kind == "statistical" and replace(other.whom, drawn=False, count=None) == replace(
-            claim.whom, count=None
-        ):
+        elif other.kind == "statistical" and replace(other.whom, drawn=False, count=None) == replace(whom, count=None):
             hits, room = other.falsified, other.falsified + other.open
             if most > 0 and binom.sf(hits - 1, other.people, most / claim.people) < UNLIKELY:
                 yield _contradiction(claim, most / claim.people, source, hits / other.people)

@@ -104,15 +104,13 @@ class Asker:
     def ask(self, codes: Codes) -> tuple[npt.NDArray[np.int64], Counts, Counts]:
         """Of every person: whether they flip (`FLIPPING`, `STEADY`, `OPEN`), and their fewest and most classes."""
         evaluator, error = self.evaluator, self.error
-        decides = not evaluator.schema.regression
+        decides, figures = not evaluator.schema.regression, evaluator.evaluate(codes)
+        flips = np.full(len(codes), STEADY)
         if error is None:
-            found = evaluator.evaluate(codes)
-            flips = np.where(found.flips, FLIPPING, STEADY) if decides else np.full(len(codes), STEADY)
-            return flips, found.k, found.k
-        figures = evaluator.evaluate(codes)
-        flips = self._flips(codes, figures) if decides else np.full(len(codes), STEADY)
+            return np.where(figures.flips, FLIPPING, STEADY) if decides else flips, figures.k, figures.k
+        flips = self._flips(codes, figures, error) if decides else flips
         if evaluator.by_vector:
-            return flips, *self._vector_classes(codes, figures)
+            return flips, *self._vector_classes(codes, figures, error)
         sizes = float(max(np.abs(figures.low).max(initial=0.0), np.abs(figures.high).max(initial=0.0)))
         # Each of two scores may be off, and so may their difference and ε itself.
         apart = 2.0 * error.apart(sizes) + 2.0**-22 * evaluator.epsilon
@@ -127,9 +125,8 @@ class Asker:
                 most[others] = evaluator.m if figures.twins is None else figures.twins[others]
         return flips, least, most
 
-    def _vector_classes(self, codes: Codes, figures: Evaluation) -> tuple[Counts, Counts]:
-        evaluator, error = self.evaluator, self.error
-        assert error is not None  # noqa: S101 - the caller's question
+    def _vector_classes(self, codes: Codes, figures: Evaluation, error: ScoreError) -> tuple[Counts, Counts]:
+        evaluator = self.evaluator
         table, valid = evaluator.class_scores(codes).astype(np.float64), evaluator.valid_twins(codes)
         room = 2.0 * error.apart() + 2.0**-22 * evaluator.epsilon
         step = max(1, PAIRS // evaluator.m**2)
@@ -143,14 +140,13 @@ class Asker:
         fewest, most = (np.concatenate(some) for some in zip(*pieces, strict=True))
         return fewest, most
 
-    def _flips(self, codes: Codes, figures: Evaluation) -> npt.NDArray[np.int64]:
+    def _flips(self, codes: Codes, figures: Evaluation, error: ScoreError) -> npt.NDArray[np.int64]:
         evaluator = self.evaluator
-        assert self.error is not None  # noqa: S101 - the caller's question
         lead = len(evaluator.schema.classes) > 2
         if lead:
-            certified, flipping = self._class_flips(codes)
+            certified, flipping = self._class_flips(codes, error)
         else:
-            down, up = self.error.cuts(evaluator.threshold)
+            down, up = error.cuts(evaluator.threshold)
             certified = (figures.low >= up) | (figures.high < down)
             flipping = (figures.low < down) & (figures.high >= up)
         found = np.where(certified, STEADY, np.where(flipping, FLIPPING, OPEN)).astype(np.int64)
@@ -159,20 +155,19 @@ class Asker:
             # The whole domain's rounding is coarse: these people's own may settle it.
             inside, people = self.boxes.places(codes[doubtful])
             some = np.zeros(int(inside.sum()), np.int64)
-            below, cut = margin_cuts(evaluator.threshold, linear=self.error.linear, lead=lead)
+            below, cut = margin_cuts(evaluator.threshold, linear=error.linear, lead=lead)
             ask_people(self.boxes.layers, cut, below, people[inside], some)
             found[doubtful[inside]] = some
         return found
 
-    def _class_flips(self, codes: Codes) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def _class_flips(self, codes: Codes, error: ScoreError) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Who certainly keeps one decision among three classes or more, and who certainly does not."""
         evaluator = self.evaluator
-        assert self.error is not None  # noqa: S101 - the caller's question
         table, valid = evaluator.class_scores(codes).astype(np.float64), evaluator.valid_twins(codes)
         # Which class is the most likely one matters where all are compared; else whether it is the favourable one.
         places = range(table.shape[-1]) if evaluator.by_vector else [evaluator.schema.favourable_index]
         leads = np.stack([table[..., c] - np.delete(table, c, axis=-1).max(axis=-1) for c in places])
-        room = 2.0 * self.error.apart()
+        room = 2.0 * error.apart()
         there = np.ones(leads.shape[1:], np.bool_) if valid is None else valid
         ups, downs = ((side & there).sum(axis=2) for side in (leads >= room, leads < -room))
         wanted = there.sum(axis=1)

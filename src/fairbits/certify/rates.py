@@ -18,13 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.certify.boxes import bound, halves, in_batches, most_open
+from fairbits.certify.exact import Doubles
 from fairbits.domain import Attribute, Codes, Twins
 from fairbits.engine import BoxNetwork
 from fairbits.measure import Evaluator
 from fairbits.store import record_to_json
-
-Doubles = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: Sums of millions of products of a few doubles are off by less than this share.
 ROUNDING = 1e-9
@@ -133,7 +131,7 @@ def group_rates(
     work = _Rates(network, cuts, population, threads)
     work.run(begin + seconds, stop, max_boxes or 2**62)
     lows, highs = work.lows, np.minimum(1.0, work.highs)
-    names = [_name(attribute, float(value)) for value in values]
+    names = [attribute.read_twin(float(value)) for value in values]
     # The smallest over the largest: whoever is smallest, it is at least the least lower end, and so on.
     ratio_low = float(lows.min() / highs.max()) if highs.max() > 0 else 0.0
     ratio_high = float(min(1.0, highs.min() / lows.max())) if lows.max() > 0 else 1.0
@@ -231,8 +229,3 @@ def twin_groups(twins: Twins, column: int) -> Doubles:
     """The codes of a protected attribute that twins have: its groups."""
     place = int(np.flatnonzero(twins.columns == column)[0])
     return np.unique(twins.values[:, place])
-
-
-def _name(attribute: Attribute, code: float) -> str:
-    named = {float(at): name for name, at in attribute.ranges}
-    return named[code] if code in named else str(attribute.read(code))

@@ -136,7 +136,7 @@ class _Ladder:
     def climb(self) -> Certificate:
         if self.options.rates:
             self._attempt(self._rates)
-        size = exact.domain_size(self.evaluator.schema)
+        model, size = self.evaluator.model, exact.domain_size(self.evaluator.schema)
         if self._settled(size):
             return self._done()
         pace = exact.people_per_second(self.asker, self.rows)
@@ -150,10 +150,10 @@ class _Ladder:
             return self._done()
         if not self.options.proofs:
             self.notes.append("proofs over sets of people were left out of so short a budget: see fairbits certify.")
-        elif isinstance(self.evaluator.model, HasTrees):
-            self._attempt(self._cells)
-        elif isinstance(self.evaluator.model, Network):
-            self._attempt(self._boxes)
+        elif isinstance(model, HasTrees):
+            self._attempt(lambda: self._cells(model))
+        elif isinstance(model, Network):
+            self._attempt(lambda: self._boxes(model))
         else:
             self.notes.append(
                 "proofs need the inside of a model (a dense network, or trees); this one gives scores only, so "
@@ -168,17 +168,13 @@ class _Ladder:
             begin = time.perf_counter()
             self.evaluator.evaluate(self.rows[:2])  # compiles, which is no part of the budget
             self.end += time.perf_counter() - begin
-        if not (native and blind) and self._varies():
+        if not native and self._varies():
             self.notes.append("the model answers the same question differently, so nothing can be proved about it.")
             self._sampled(self.left)
             return True
         if blind:
             self._blind(size)
         return blind
-
-    def _fits(self, size: int | None, pace: float) -> bool:
-        """Whether everybody can be asked with what is left of the budget."""
-        return size is not None and pace > 0 and size / pace < WHOLE_SHARE * self.left
 
     def _done(self) -> Certificate:
         order = {"exact": 0, "proved": 1, "statistical": 2}
@@ -194,8 +190,6 @@ class _Ladder:
 
     def _varies(self) -> bool:
         """Whether the model answers the same question differently; what it remembers of its answers is not asked."""
-        if self.evaluator.native:
-            return False
         evenly = np.unique(np.linspace(0, max(len(self.rows) - 1, 0), ASKED_TWICE).astype(np.int64))
         return answers_vary(self.evaluator.model, self.evaluator.encoding.encode(self.rows[evenly]))
 
@@ -310,7 +304,7 @@ class _Ladder:
     def _whole_domain(self, size: int | None, pace: float) -> bool:
         """Ask everybody, where that fits the budget; whether it was done."""
         self.batch = int(np.clip(ROUND * pace, 16, exact.BATCH)) if pace else self.batch
-        if not self._fits(size, pace):
+        if size is None or not pace > 0 or size / pace >= WHOLE_SHARE * self.left:
             return False
         self.watch(f"asking all {size:,} people")
         asked = exact.ask(
@@ -377,11 +371,9 @@ class _Ladder:
             evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads, own=False
         )
 
-    def _cells(self) -> None:
+    def _cells(self, trees: HasTrees) -> None:
         evaluator = self._bare()
         whom = self._domain(count=None, rules=self._ignored)
-        trees = self.evaluator.model
-        assert isinstance(trees, HasTrees)  # noqa: S101 - the caller's question
         about_trees = (evaluator.schema, evaluator.encoding, evaluator.twins)
         lead = len(evaluator.schema.classes) > 2
         if lead and evaluator.by_vector:
@@ -473,10 +465,8 @@ class _Ladder:
         self.end += time.perf_counter() - begin
         return boxes
 
-    def _boxes(self) -> None:
+    def _boxes(self, network: Network) -> None:
         evaluator, k = self.evaluator, self.options.k
-        network = evaluator.model
-        assert isinstance(network, Network)  # noqa: S101 - the caller's question
         linear, lead = network.head == "linear", len(evaluator.schema.classes) > 2
         if k is None and not self.decides:
             self.notes.append("a regression decides nothing; give --k to have a number of classes proved.")
