@@ -6,15 +6,14 @@ This is the reference that reads like the definition. The engine counts classes 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.engine import tolerance_of
+from fairbits.engine import Partition, tolerance_of
 from fairbits.errors import OptionError, choose_from
 
-Partition = Literal["constrained", "grid"]
 Members = npt.NDArray[np.int64]
 
 

@@ -18,7 +18,16 @@ import numpy.typing as npt
 
 from fairbits.domain import MISSING, Attribute, Schema, Table, people_of
 from fairbits.errors import TableError
-from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_of, ratio_ends, student_mean
+from fairbits.measure.intervals import (
+    Estimate,
+    Floats,
+    Integers,
+    bounded_means,
+    effective_size,
+    rate_of,
+    ratio_ends,
+    student_mean,
+)
 from fairbits.randomness import sampled_rows
 from fairbits.subject import RowsJudged, Subject, scored_rows
 
@@ -28,8 +37,6 @@ UNKNOWN = -1
 MAX_GROUPS = 12
 #: Ranges that a number with many values is cut into.
 RANGES = 4
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,7 +171,7 @@ class JudgedRows:
 
     grouping: Grouping  # in the groups of the table
     decided: Decided
-    people: Rows | None
+    people: Integers | None
     weight: Floats | None
 
 
@@ -175,8 +182,6 @@ MIN_SHARE = 0.02
 #: People whom a model is asked about for group figures.
 MAX_ROWS = 200_000
 
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 #: What rows of a group are drawn by: the person and the weight of each, where there are any.
 Drawn = dict[str, Any]
 
@@ -290,7 +295,7 @@ def group_table(
     selected: npt.NDArray[np.bool_] | None = None,
     labels: npt.NDArray[np.bool_] | None = None,
     probabilities: bool = True,
-    people: Rows | None = None,
+    people: Integers | None = None,
     weight: Floats | None = None,
     judged: JudgedRows | None = None,
 ) -> GroupTable:
@@ -334,7 +339,7 @@ def group_table(
     return GroupTable(grouping.name, n, len(missing), median, rows, grouping.crossed or (grouping.name,))
 
 
-def _judged(judged: JudgedRows, there: Rows, rng: np.random.Generator, *, probabilities: bool) -> dict[str, Any]:
+def _judged(judged: JudgedRows, there: Integers, rng: np.random.Generator, *, probabilities: bool) -> dict[str, Any]:
     """What compares decisions with labels, on the rows that are judged."""
     decided = judged.decided
     every = {"people": judged.people, "weight": judged.weight}
@@ -359,7 +364,7 @@ def _rate(hits: npt.NDArray[np.bool_], own: Drawn) -> Estimate | None:
 
 
 def _errors(
-    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: Rows, own: Drawn
+    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: Integers, own: Drawn
 ) -> dict[str, Estimate | None]:
     if selected is None or labels is None:
         return {"tpr": None, "fpr": None, "precision": None}
@@ -374,7 +379,7 @@ def _errors(
 def _means(
     scores: npt.NDArray[np.floating] | None,
     labels: npt.NDArray[np.bool_] | None,
-    here: Rows,
+    here: Integers,
     rng: np.random.Generator,
     *,
     probabilities: bool,

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.measure.intervals import Estimate, effective_size
-
-Floats = npt.NDArray[np.float64]
+from fairbits.measure.intervals import Estimate, Floats, effective_size
 
 LEVELS = (0.9, 0.99, 0.999)
 #: Exceedances that a fit takes, from the most on: shares of the people, at most and at least so many.

@@ -31,12 +31,10 @@ from fairbits.errors import OptionError
 from fairbits.functions import normal_quantile, student_quantile
 from fairbits.language import Chat, TextModel, Wording
 from fairbits.measure.bits import DEFAULT_EPSILON, sweeps
-from fairbits.measure.intervals import Estimate
+from fairbits.measure.intervals import Estimate, Floats
 from fairbits.randomness import generator, sampled_rows
 from fairbits.subject import Subject
 from fairbits.text import number, percent
-
-Floats = npt.NDArray[np.float64]
 
 #: Draws of a bootstrap, and the level of its interval: a claim is wrong about once in 200 times.
 DRAWS, LEVEL = 1000, 0.99
@@ -140,7 +138,9 @@ def word_bits(
     if again is not None:
         nulls[AGAIN] = _again(again, rng, draws)
     if min(sizes) > 1:
-        nulls[REALISATION] = middle + np.stack([_halves(one, rng, draws) for one in _own_parts(scores)], axis=2)
+        # What the means over realisations may lie off by, from their division into halves by lot.
+        halves = [half_signs(one.shape[1], rng, draws) @ one.T for one in _own_parts(scores)]
+        nulls[REALISATION] = middle + np.stack(halves, axis=2)
     if neutral is not None and neutral.shape[1] > 1:
         nulls[NEUTRAL] = middle + _neutral(neutral, sizes, rng, draws)
     means = {name: _resampled(_bits(one, epsilon), chosen) for name, one in nulls.items()}
@@ -154,7 +154,9 @@ def word_bits(
     bits = Estimate(float(found.mean()), *_ends(found[chosen].mean(axis=1), 0.95))
     if REALISATION not in nulls:
         return WordBits(bits, said, epsilon, None, claimed=False)
-    freedom = {AGAIN: 1e9, REALISATION: _freedom(sizes), NEUTRAL: 0.0 if neutral is None else neutral.shape[1] - 1.0}
+    # Degrees of freedom of what realisations do by themselves, and neutral words.
+    own = float(sum(sizes) - len(sizes)) - (sizes[0] - 1 if min(sizes) == max(sizes) >= MANY else 0)
+    freedom = {AGAIN: 1e9, REALISATION: own, NEUTRAL: 0.0 if neutral is None else neutral.shape[1] - 1.0}
     tolerance = max(epsilon, *(_never(np.ptp(one, axis=2), freedom[name]) for name, one in nulls.items()))
     found = _bits(twins, tolerance)
     largest = max((_resampled(_bits(one, tolerance), chosen) for one in nulls.values()), key=lambda one: one.mean())
@@ -188,12 +190,6 @@ def _by_lot(
     return replace(plain, tolerance=tolerance, above=above, claimed=True, chance=chance)
 
 
-def _freedom(sizes: Sequence[int]) -> float:
-    """Degrees of freedom of what realisations do by themselves."""
-    shared = min(sizes) == max(sizes) >= MANY
-    return float(sum(sizes) - len(sizes)) - (sizes[0] - 1 if shared else 0)
-
-
 def _never(spans: Floats, freedom: float) -> float:
     """What null twins practically never lie apart by: the usual 95 %, widened as Student did (1908) for few words."""
     wide = student_quantile(freedom, (1 + LEVEL_OF_SPANS) / 2)
@@ -216,11 +212,6 @@ def _own_parts(scores: Sequence[Floats]) -> list[Floats]:
         return list(scores)
     whole = np.stack(scores)
     return list((whole - whole.mean(axis=0)) * np.sqrt(len(whole) / (len(whole) - 1)))
-
-
-def _halves(scores: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    """What the mean over realisations may lie off by, from their division into halves by lot, (draws, people)."""
-    return np.asarray(half_signs(scores.shape[1], rng, draws) @ scores.T)
 
 
 def half_signs(count: int, rng: np.random.Generator, draws: int) -> Floats:

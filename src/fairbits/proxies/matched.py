@@ -85,7 +85,9 @@ def matched_people(
     present = [code for code in np.unique(codes) if (codes == code).sum() >= MIN_PEOPLE]
     if len(present) < 2:
         return None
-    points = _standard(features[rows], categorical)
+    some = features[rows]
+    # Numbers in standard deviations; labels of a category far apart.
+    points = np.where(categorical, some * FAR, some / [column.std() or 1.0 for column in some.T])
     points += ALIKE * rng.standard_normal(points.shape)  # of people alike in all, the lot says who is nearest
     limit = caliper * np.sqrt(features.shape[1])
     found = []
@@ -205,8 +207,3 @@ def _pairs(
         names = groups.labels[codes[a]], groups.labels[codes[b]]
         chosen.append(Pair(int(rows[a]), int(rows[b]), *names, float(scores[a]), float(scores[b]), float(apart[i])))
     return tuple(chosen)
-
-
-def _standard(features: Floats, categorical: tuple[bool, ...]) -> Floats:
-    """Numbers in standard deviations; labels of a category far apart."""
-    return np.where(categorical, features * FAR, features / [column.std() or 1.0 for column in features.T])

@@ -19,17 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import Chances
+from fairbits.domain import Chances, Truth
 from fairbits.functions import normal_quantile
 from fairbits.measure import MIN_PEOPLE, Decided, Estimate, rate_of, ratio_ends, worth_of
 from fairbits.proxies.bits import Floats, Integers, ScoreBits, chance_bits
 
 #: Bins of a probability, and people in each at least.
 BINS, PEOPLE_PER_BIN = 20, 50
-
-Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,7 @@ def probable_table(
     return ProbableTable(about.attribute, int(known.sum()), int((~known).sum()), groups, bits)
 
 
-def _ratios(rates: list[Estimate], worth: Floats, large: Truths) -> list[Estimate | None]:
+def _ratios(rates: list[Estimate], worth: Floats, large: Truth) -> list[Estimate | None]:
     """Each rate over the highest; groups share people, which only narrows what separate groups would give."""
     found: list[Estimate | None] = [None] * len(rates)
     values = np.array([one.value for one in rates])
@@ -139,7 +136,7 @@ def _ratios(rates: list[Estimate], worth: Floats, large: Truths) -> list[Estimat
     return found
 
 
-def _ratio_bounds(bounds: list[tuple[float, float]], place: int, large: Truths) -> tuple[float, float]:
+def _ratio_bounds(bounds: list[tuple[float, float]], place: int, large: Truth) -> tuple[float, float]:
     low, high = bounds[place]
     others = [one for i, one in enumerate(bounds) if i != place and large[i]]
     most, least = max(one[1] for one in others), max(one[0] for one in others)
@@ -147,7 +144,7 @@ def _ratio_bounds(bounds: list[tuple[float, float]], place: int, large: Truths) 
 
 
 def _bounds(
-    chance: Floats, selected: Truths, weight: Floats, people: Integers | None, rng: np.random.Generator
+    chance: Floats, selected: Truth, weight: Floats, people: Integers | None, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Between which the rate of a group lies, whatever links decision and group, with 95 % confidence."""
     n = len(chance)

@@ -250,7 +250,13 @@ def details(entry: Mapping[str, Any]) -> Iterator[str]:
     if alone:
         yield "by themselves tell " + ", ".join(f"{one['column']} {one['bits']:.2f}" for one in alone[:3]) + " bits"
     if entry["matched"] is not None:
-        yield _matched(entry["attribute"], entry["matched"])
+        matched, excess = entry["matched"], entry["matched"]["excess"]
+        yield (
+            f"{matched['people']:,} people have somebody alike on the justified attributes in another group of "
+            f"{entry['attribute']}, and in their own: scores lie {matched['span']:.3f} apart on average across groups, "
+            f"{matched['placebo_span']:.3f} within the own group "
+            f"(difference {signed(excess['value'], 3)}, {signed(excess['low'], 3)} to {signed(excess['high'], 3)})"
+        )
 
 
 def _usable(entry: Mapping[str, Any]) -> str:
@@ -266,16 +272,6 @@ def _usable(entry: Mapping[str, Any]) -> str:
             )
         )
     return f"beyond the justified attributes nothing can be claimed: 0 usable bits (placebo {placebo:.3f})"
-
-
-def _matched(name: str, matched: Mapping[str, Any]) -> str:
-    excess = matched["excess"]
-    return (
-        f"{matched['people']:,} people have somebody alike on the justified attributes in another group of {name}, and "
-        f"in their own: scores lie {matched['span']:.3f} apart on average across groups, "
-        f"{matched['placebo_span']:.3f} within the own group "
-        f"(difference {signed(excess['value'], 3)}, {signed(excess['low'], 3)} to {signed(excess['high'], 3)})"
-    )
 
 
 #: With fewer people of known value, the only honest answer is that nothing can be known.
@@ -399,10 +395,6 @@ class AttributeWork:
         subject, schema = self.subject, self.subject.schema
         rng = self._rng("columns", groups.name)
         rows = sampled_rows(len(subject.table), MAX_COLUMN_ROWS, rng)
-
-        def ask(codes: npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
-            return np.asarray(subject.model.scores(subject.encoding.encode(codes)), dtype=np.float64).reshape(-1)
-
         return column_bits(
             groups.take(rows),
             subject.table.codes[rows],
@@ -410,7 +402,9 @@ class AttributeWork:
             self.decided.scores[rows],
             rng,
             strata=strata_of(self.features[rows], self.categorical) if self.names else None,
-            ask=None if subject.scores_only else ask,
+            ask=None
+            if subject.scores_only
+            else lambda codes: np.asarray(subject.model.scores(subject.encoding.encode(codes)), np.float64).reshape(-1),
             skip=schema.protected_columns,
         )
 
