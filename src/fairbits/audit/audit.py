@@ -1086,7 +1086,7 @@ def _settings(options: SearchOptions, before: store.Run | None) -> searches.Sett
     chosen = {name: value for name, value in asked.items() if value is not None}
     chosen = chosen if before is None else searches.kept_settings(before.manifest, asked)
     usual = UNLIMITED if chosen.get("strategy") == "exhaustive" else DEFAULT_SECONDS
-    kept = searches.Budget(seconds=usual) if before is None else searches.kept_budget(before.manifest)
+    kept = searches.Budget(seconds=usual) if before is None else searches.Budget(**before.manifest["budget"])
     return searches.Settings(budget=_budget_of(options) or kept, threads=options.threads, own=own, **chosen)
 
 

@@ -433,7 +433,7 @@ class RunComparison:
 
 def settings_again(run: Run) -> tuple[searches.Settings, int | None]:
     """Settings that make a run again: no clock, but where it ended each task."""
-    limits = searches.kept_budget(run.manifest)
+    limits = searches.Budget(**run.manifest["budget"])
     ends = [record.evaluations for record in run.tasks.values()]
     if run.summary is not None:
         ends = run.summary.get("ends") or run.manifest["budget"].get("ends")

@@ -53,11 +53,6 @@ class Fault:
     #: What trying again cannot mend, once it has been tried often enough: other shards would meet it too.
     EVERYWHERE: ClassVar[tuple[str, ...]] = ("disk", "head")
 
-    @property
-    def ours(self) -> bool:
-        """Whether it lies in what was asked for, so that no other try could go better."""
-        return isinstance(self.error, UsageError)
-
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
@@ -211,7 +206,11 @@ class _Carrying:
             if not self.carried.stopped and self.listener.stop():
                 self.carried.stopped = self.ending = True
                 self.executor.stop()
-            self._hand_out()
+            if self.ending:
+                self.again.clear()
+            while not self.ending and len(self.running) < self.executor.slots and (task := self._next()) is not None:
+                self.running[task.number] = task
+                self.executor.submit(task.number, self.pack(task.shard))
             if self.running:
                 for outcome in self.executor.collect(TICK):
                     self._take(outcome)
@@ -220,13 +219,6 @@ class _Carrying:
             else:
                 return self.carried
             self.listener.tick()
-
-    def _hand_out(self) -> None:
-        if self.ending:
-            self.again.clear()
-        while not self.ending and len(self.running) < self.executor.slots and (task := self._next()) is not None:
-            self.running[task.number] = task
-            self.executor.submit(task.number, self.pack(task.shard))
 
     def _next(self) -> _Try | None:
         ready = next((task for task in self.again if task.not_before <= time.monotonic()), None)
@@ -244,7 +236,7 @@ class _Carrying:
             self._fail(task, outcome.fault)
 
     def _fail(self, task: _Try, fault: Fault) -> None:
-        if fault.ours and fault.error is not None:
+        if isinstance(fault.error, UsageError):  # it lies in what was asked for: no other try could go better
             raise fault.error
         task.failed += 1
         self.listener.fault(task.number, task.failed, fault)

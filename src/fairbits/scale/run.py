@@ -149,10 +149,14 @@ def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
         return None
 
     def train_out(subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None) -> list[Trained]:
-        def train(about: Subject, seed: int) -> Trained:
-            return train_here(about, people, [seed], epochs=epochs)[0]
-
-        return _done(executor_options, subject, lambda about: about, train, seeds, "training {} was not done")
+        return _done(
+            executor_options,
+            subject,
+            lambda about: about,
+            lambda about, seed: train_here(about, people, [seed], epochs=epochs)[0],
+            seeds,
+            "training {} was not done",
+        )
 
     return train_out
 

@@ -19,7 +19,6 @@ from .settings import problem_of as problem_of
 from .shards import SearchShard as SearchShard
 from .shards import ShardPlan as ShardPlan
 from .shards import WorkerSetup as WorkerSetup
-from .shards import kept_budget as kept_budget
 from .shards import kept_settings as kept_settings
 from .shards import perform as perform
 from .shards import prepare as prepare

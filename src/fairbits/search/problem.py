@@ -106,8 +106,7 @@ class Problem:
     def allowed(self, people: Codes) -> npt.NDArray[np.bool_]:
         """Which people can exist under the rules, and are plausible enough, (n,)."""
         ruled = self.evaluator.validity
-        everybody = np.ones(len(people), dtype=np.bool_)
-        fine = ruled.people(people) if ruled.any else everybody
+        fine = ruled.people(people) if ruled.any else np.ones(len(people), dtype=np.bool_)
         if self.min_plausibility is not None:
             fine[fine] = self.plausible(people[fine])
         return fine

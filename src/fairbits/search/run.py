@@ -422,7 +422,12 @@ class SearchInProgress:
 
     def _summary(self, status: str) -> dict[str, Any]:
         run = Run.open(self.writer.folder)
-        self._keep_doubles(run)
+        if self.buckets > 1:  # readers are spared the search for doubles; where that fails, they find them themselves
+            found = find_doubles(run.parts_found, run.layout, buckets=self.buckets)
+            try:
+                keep_doubles(run.folder, run.parts_found, found)
+            except OSError as error:
+                self.writer.note(unwritten=str(error))
         known = self.writer.records
         records = [known[number] for number in sorted(known)]
         tally, findings = Tally(), dict[str, Any]()
@@ -449,15 +454,6 @@ class SearchInProgress:
             "batch": self.settings.batch,
             "notes": self.notes,
         }
-
-    def _keep_doubles(self, run: Run) -> None:
-        """Spare readers the search for doubles. Where that cannot be written, they find them by themselves."""
-        if self.buckets > 1:
-            found = find_doubles(run.parts_found, run.layout, buckets=self.buckets)
-            try:
-                keep_doubles(run.folder, run.parts_found, found)
-            except OSError as error:
-                self.writer.note(unwritten=str(error))
 
     def _lost(self, ending: Ending) -> FairbitsError:
         number, words = next(iter(ending.lost.items()))

@@ -178,11 +178,6 @@ def kept_plan(run: Run, plan: ShardPlan, tasks: int | None) -> ShardPlan:
     return replace(plan, count=count)
 
 
-def kept_budget(manifest: Mapping[str, Any]) -> Budget:
-    """The budget that a run was last given."""
-    return Budget(**manifest["budget"])
-
-
 def is_open(task: SearchShard, record: TaskRecord | None, m: int) -> bool:
     """Whether a task has work left."""
     if record is None or record.ended is None:

@@ -123,6 +123,8 @@ class Eidig(Strategy):
     name: ClassVar[str] = "eidig"
     needs_gradients: ClassVar[bool] = True
     limits: ClassVar[Mapping[str, Limit]] = {**PHASES, "momentum": _MOMENTUM, "patience": AT_LEAST_1}
+    #: Where the slopes at both extreme twins come from.
+    slopes = staticmethod(pair_of_slopes)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Lead some seeds to the decision boundary with momentum, and walk from each that gets there."""
@@ -130,10 +132,6 @@ class Eidig(Strategy):
         direction = Momentum(oracle, self.slopes, count, self.momentum)
         start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
         walk_from_start(oracle, start, rng, self.slopes, steps=self.local_moves, patience=self.patience)
-
-    def slopes(self, oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
-        """Slopes at the twins with the lowest and the highest score."""
-        return pair_of_slopes(oracle, people, figures)
 
 
 class Momentum:
@@ -175,17 +173,6 @@ def walk_from_start(
         successes[due] = 0
 
 
-class Maft(Eidig):
-    """EIDIG with guessed slopes, under the same parameters."""
-
-    name: ClassVar[str] = "maft"
-    needs_gradients: ClassVar[bool] = False
-
-    def slopes(self, oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
-        """Slopes at the twins with the lowest and the highest score, guessed from the scores of neighbours."""
-        return guessed_slopes(oracle, people, figures)
-
-
 def guessed_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
     """Change of the score per stride of each free attribute, at the twins with the lowest and the highest score."""
     problem = oracle.problem
@@ -206,3 +193,11 @@ def guessed_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[
         slopes(figures.low_twin.astype(np.int64), figures.low.astype(np.float64)),
         slopes(figures.high_twin.astype(np.int64), figures.high.astype(np.float64)),
     )
+
+
+class Maft(Eidig):
+    """EIDIG with guessed slopes, under the same parameters."""
+
+    name: ClassVar[str] = "maft"
+    needs_gradients: ClassVar[bool] = False
+    slopes = staticmethod(guessed_slopes)
