@@ -155,7 +155,7 @@ class Decoder:
         if attribute.held is None or column.label is not None or not self._typed:
             return values
         if column.place not in self._frames:
-            self._frames[column.place] = _type_for(attribute)
+            self._frames[column.place] = _type_for(attribute, attribute.held)
         kind = self._frames[column.place]
         return values if kind is None or kind == values.dtype else pd.array(values, dtype=kind)
 
@@ -235,12 +235,11 @@ def _completed(few: Any, order: npt.NDArray[np.int64], labels: Values) -> Any:
         return pd.Series(found).array
 
 
-def _type_for(attribute: Attribute) -> Any:
+def _type_for(attribute: Attribute, held: HeldValues) -> Any:
     """The owner's type of a column of numbers; None where a number of the domain would not survive it."""
     import pandas as pd
 
-    assert attribute.held is not None  # noqa: S101 - asked by whoever looks
-    kind = pd.Series(attribute.held.array()).dtype
+    kind = pd.Series(held.array()).dtype
     if not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
         return None
     if pd.api.types.is_float_dtype(kind):

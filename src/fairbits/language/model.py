@@ -384,9 +384,6 @@ class Chat:
             client.close()
 
     def _ask(self, client: Client, missing: Sequence[tuple[str, str]]) -> None:
-        def body(one: slice) -> bytes:
-            return json.dumps(self.chat.body(missing[one.start][1])).encode()
-
         def read(one: slice, content: bytes) -> None:
             answer = self._answer_in(content)
             with self._lock:
@@ -394,7 +391,12 @@ class Chat:
                 self.tokens = [mine + more for mine, more in zip(self.tokens, answer["tokens"], strict=True)]
                 self._keep(missing[one.start][0], answer)
 
-        client.send(len(missing), body, lambda _: MAX_ANSWER, read)
+        client.send(
+            len(missing),
+            lambda one: json.dumps(self.chat.body(missing[one.start][1])).encode(),
+            lambda _: MAX_ANSWER,
+            read,
+        )
 
     def _answer_in(self, content: bytes) -> dict[str, Any]:
         """What is kept of an answer: its first words, the probabilities of options, and tokens."""

@@ -356,10 +356,12 @@ class Endpoint(BlackBox):
         return found[back.ravel()]
 
     def ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
-        def body(some: slice) -> bytes:
-            return json.dumps({"rows": self._decoder.records(rows[some])}, allow_nan=False).encode()
-
-        asked = self.service.send(len(rows), body, lambda n: BYTES + BYTES_PER_ROW * n, self._scores_in)
+        asked = self.service.send(
+            len(rows),
+            lambda some: json.dumps({"rows": self._decoder.records(rows[some])}, allow_nan=False).encode(),
+            lambda n: BYTES + BYTES_PER_ROW * n,
+            self._scores_in,
+        )
         return np.concatenate([np.empty(0), *asked])
 
     def _scores_in(self, some: slice, content: bytes) -> npt.NDArray[np.float64]:

@@ -58,7 +58,21 @@ class Encoders:
         self.start = self(self.someone)[0]
 
     def __call__(self, codes: Codes) -> npt.NDArray[Any]:
-        return inputs_of(self._transform, codes, self.schema, missing=self._missing)
+        """The inputs as finite numbers, or NaN where some may be missing."""
+        with foreign("the model's preprocessing failed", RefusedRows):
+            found = self._transform(codes)
+        dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+        try:
+            dense = dense if dense.dtype.kind == "f" else dense.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ModelError("the model's preprocessing leaves values that are no numbers.") from None
+        if dense.ndim != 2 or len(dense) != len(codes):
+            raise ModelError(
+                f"the model's preprocessing made {dense.shape} of {len(codes)} rows of {len(self.schema)} attributes."
+            )
+        if not (~np.isinf(dense) if self._missing else np.isfinite(dense)).all():
+            raise ModelError("the model's preprocessing makes NaN or infinite inputs.")
+        return dense
 
     def of(self, i: int | npt.NDArray[np.int64], points: Codes) -> npt.NDArray[Any]:
         """What somebody becomes with another value of one attribute each time."""
@@ -153,24 +167,6 @@ def _some_values(attribute: Attribute) -> Codes:
         return np.arange(attribute.low, attribute.upper + 1)
     points = np.linspace(attribute.low, attribute.upper, _POINTS)
     return np.unique(np.rint(points) if attribute.discrete else points)
-
-
-def inputs_of(transform: Transform, rows: Codes, schema: Schema, *, missing: bool = False) -> npt.NDArray[Any]:
-    """What preprocessing makes of people, as finite numbers, or NaN where some may be ``missing``."""
-    with foreign("the model's preprocessing failed", RefusedRows):
-        found = transform(rows)
-    dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
-    try:
-        dense = dense if dense.dtype.kind == "f" else dense.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ModelError("the model's preprocessing leaves values that are no numbers.") from None
-    if dense.ndim != 2 or len(dense) != len(rows):
-        raise ModelError(
-            f"the model's preprocessing made {dense.shape} of {len(rows)} rows of {len(schema)} attributes."
-        )
-    if not (~np.isinf(dense) if missing else np.isfinite(dense)).all():
-        raise ModelError("the model's preprocessing makes NaN or infinite inputs.")
-    return dense
 
 
 def _straight(points: Codes, found: npt.NDArray[np.floating], column: int) -> Numeric | None:

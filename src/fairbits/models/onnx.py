@@ -438,11 +438,7 @@ def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], 
     quiet.log_severity_level = 4  # it would write to stderr what it raises anyway
     with foreign("ONNX Runtime does not take the graph"):
         session = runtime.InferenceSession(piece(graph, nodes, output), quiet, providers=["CPUExecutionProvider"])
-
-    def run(feed: Feed) -> npt.NDArray[Any]:
-        return session.run([output], feed)[0]
-
-    return run
+    return lambda feed: session.run([output], feed)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,11 +268,16 @@ def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, 
     if schema is None or not (steps or _prepares(final)):
         return from_booster(final, schema, options)
     read = settled(read_object(final), schema, options)
-
-    def behind(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
-        return trees_behind(read.ensemble, transform, schema, tuple(columns), single_steps(steps))
-
-    ensemble, encoding = _behind(estimator, steps, schema, options, behind, exact=True)
+    ensemble, encoding = _behind(
+        estimator,
+        steps,
+        schema,
+        options,
+        lambda transform, schema, columns: trees_behind(
+            read.ensemble, transform, schema, tuple(columns), single_steps(steps)
+        ),
+        exact=True,
+    )
     return with_encoding(replace(read, ensemble=ensemble), encoding, _order_note(estimator, schema, options))
 
 

@@ -143,11 +143,12 @@ def _of_graph(file: Path, options: ModelOptions) -> tuple[list[str], int | None,
     check_sizes(graph.model)
     run = session_of(graph, graph.nodes, graph.output)
     lengths = {one.width for one in graph.inputs} - {None}
-
-    def ask(rows: dict[str, npt.NDArray[np.int64]]) -> Any:
-        return run({one.name: typed(rows[one.name], one) for one in graph.inputs})
-
-    return [one.name for one in graph.inputs], next(iter(lengths), None), ask, graph.classes
+    return (
+        [one.name for one in graph.inputs],
+        next(iter(lengths), None),
+        lambda rows: run({one.name: typed(rows[one.name], one) for one in graph.inputs}),
+        graph.classes,
+    )
 
 
 def _of_program(file: Path, options: ModelOptions) -> tuple[list[str], int | None, Run, None]:

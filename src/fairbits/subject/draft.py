@@ -436,13 +436,14 @@ def write_draft(
 
 def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> Draft:
     """The draft that loads and agrees with the labels; else as it is, with the trouble."""
-
-    def made(schema: Schema, options: ModelOptions) -> Subject:
-        return loaded(replace(draft, schema=schema, options=options))
-
     try:
         subject, schema, options = _settled(
-            made, draft.schema, draft.options, lambda: draft.others, as_is=as_is, observe=True
+            lambda schema, options: loaded(replace(draft, schema=schema, options=options)),
+            draft.schema,
+            draft.options,
+            lambda: draft.others,
+            as_is=as_is,
+            observe=True,
         )
     except FairbitsError as error:
         return replace(draft, trouble=str(error))

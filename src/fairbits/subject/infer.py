@@ -174,7 +174,7 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
     present = values.drop_null()
     different = pc.count_distinct(present).as_py()
     if pa.types.is_string(values.type):
-        if _are_dates(present):
+        if all(_DATE.fullmatch(text.as_py().strip()) for text in present.unique()):
             return "dates"
         own = len(present) >= MIN_ROWS and different > DISTINCT * len(present)
         return "identifiers: nearly every row has a value of its own" if own else ""
@@ -187,14 +187,6 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
     named = _IDENTIFIER.search(name) is not None or _INNER_ID.search(name) is not None
     own = named and different == len(values) >= MIN_ROWS
     return "identifiers: every row has its own number" if own else ""
-
-
-def _are_dates(texts: Any) -> bool:
-    """Whether all texts are written like dates; a first look at a few saves the rest."""
-    few = [text.strip() for text in texts[:50].to_pylist()]
-    if not all(_DATE.fullmatch(text) for text in few):
-        return False
-    return all(_DATE.fullmatch(text.strip()) for text in texts.unique().to_pylist())
 
 
 def _are_days(column: Any) -> bool:

@@ -130,8 +130,8 @@ class Subject:
             If the model decides against the labels: the interval of its AUC lies below one half.
         """
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
-        looked_up = self.table.scores is not None
-        against = None if looked_up else against_labels(found, self.model, self.schema, named=self.named) or self.doubt
+        against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
+        against = None if self.scores_only else against
         if against is None or self.as_is:
             return replace(self, quality=found)
         if not as_is:

@@ -124,16 +124,12 @@ class Chain:
             self._going_on(f"a {name} output")
             self.head = cast(Head, name)  # after which nothing may follow
         elif name in NAMES:
-            self._activate(Activation(name, _SLOPES.get(name, 0.0) if alpha is None else float(alpha)))
+            self._going_on(name)
+            if self._open is None and not self.layers:
+                raise NotNative(f"{name} follows no dense layer.")
+            self._close(Activation(name, _SLOPES.get(name, 0.0) if alpha is None else float(alpha)))
         else:
             raise NotNative(f"the activation {name} has no kernel here.")
-
-    def _activate(self, activation: Activation) -> None:
-        """Take an activation, which ends the open layer."""
-        self._going_on(activation.name)
-        if self._open is None and not self.layers:
-            raise NotNative(f"{activation.name} follows no dense layer.")
-        self._close(activation)
 
     def network(self, favourable: int | None = None) -> Network:
         if self._open is None and not self.layers:

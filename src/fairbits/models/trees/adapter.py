@@ -211,11 +211,12 @@ def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Enc
     notes = list[str]()
     used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
     columns, fixed = _columns(read, schema, options, used)
-
-    def whole(attribute: Attribute, place: int) -> Part:
-        return _whole_part(attribute, place, read, options, used=place in used, notes=notes)
-
-    encoding = Encoding(parts_of(columns, schema, whole), fixed=fixed, dtype=np.float64)
+    parts = parts_of(
+        columns,
+        schema,
+        lambda attribute, place: _whole_part(attribute, place, read, options, used=place in used, notes=notes),
+    )
+    encoding = Encoding(parts, fixed=fixed, dtype=np.float64)
     return encoding, (*notes, *(() if read.names else column_note(tuple(columns.values()), options)))
 
 

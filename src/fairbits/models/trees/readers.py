@@ -181,8 +181,7 @@ def _sets_of_text(
     if not fit or not ordered or ((which < 0) | (which >= sets)).any():
         raise ValueError("a split has categories that are missing")
     spans = [(int(node), *bounds[int(threshold[node]) :][:2]) for node in nodes]
-    bits = {node: np.unpackbits(words[start:end].view(np.uint8), bitorder="little") for node, start, end in spans}
-    return {node: np.flatnonzero(flags).astype(np.int64) for node, flags in bits.items()}
+    return {node: _bits(words[start:end]) for node, start, end in spans}
 
 
 def _facts(block: str) -> dict[str, str]:
