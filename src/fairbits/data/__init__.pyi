@@ -16,6 +16,5 @@ from .trainer import Trainer as Trainer
 from .trainer import asked as asked
 from .trainer import epochs_for as epochs_for
 from .trainer import fit as fit
-from .trainer import network_of as network_of
 from .trainer import train_built_in as train_built_in
 from .trainer import trainer_of as trainer_of

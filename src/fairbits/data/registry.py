@@ -43,7 +43,6 @@ class BuiltIn:
     one_hot: bool = False
     own_test_rows: bool = False  # the publisher's own held-out rows: they are not among the people measured
     synthetic: bool = False
-    stand_in: str | None = None
     same_data_as: str | None = None
 
     @property
@@ -105,7 +104,6 @@ def _meps_pair(name: str, file: str, panel: int, fiscal: int) -> tuple[BuiltIn, 
         ships=False,
         load=_found(name),
         one_hot=True,
-        stand_in=f"{name}-synthetic",
     )
     made = BuiltIn(
         name=f"{name}-synthetic",

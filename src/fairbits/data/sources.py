@@ -256,15 +256,14 @@ def _diabetes_from_openml() -> Table:
 
 def _meps(name: str) -> Source:
     year = meps.YEARS[name]
-
-    def read(path: Path) -> Table:
-        return meps.code(meps.read_csv(path) if path.suffix == ".csv" else meps.read_official(path, year), year)
-
-    remedy = (
+    return Source(
+        name,
+        year.schema,
+        year.rows,
+        lambda path: meps.code(meps.read_csv(path) if path.suffix == ".csv" else meps.read_official(path, year), year),
         f"download {year.file}ssp.zip (HC-{year.file[1:]}) from AHRQ's MEPS site and run "
-        f"'fairbits data add {name} {year.file}ssp.zip', or use the synthetic stand-in '{name}-synthetic'."
+        f"'fairbits data add {name} {year.file}ssp.zip', or use the synthetic stand-in '{name}-synthetic'.",
     )
-    return Source(name, year.schema, year.rows, read, remedy)
 
 
 SOURCES = {

@@ -350,18 +350,12 @@ def trainer_of(subject: Subject) -> Trainer:
     try:
         return EstimatorTrainer.of(subject)
     except CapabilityError as error:  # no estimator, but perhaps a network
-        network = network_of(subject)
-        if network is None:
+        network = innermost(subject.model)
+        if not isinstance(network, Network):
             raise CapabilityError(
                 f"{str(error).rstrip('.')}; or name a recipe of your own with train under [model]."
             ) from None
     return NetworkTrainer(subject, network)
-
-
-def network_of(subject: Subject) -> Network | None:
-    """The native network behind a subject's model, where there is one."""
-    model = innermost(subject.model)
-    return model if isinstance(model, Network) else None
 
 
 def asked(made: Any, subject: Subject) -> Fitted:
