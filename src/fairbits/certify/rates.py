@@ -22,7 +22,7 @@ from fairbits.certify.exact import Doubles
 from fairbits.domain import Attribute, Codes, Twins
 from fairbits.engine import BoxNetwork
 from fairbits.measure import Evaluator
-from fairbits.store import record_to_json
+from fairbits.store import plain
 
 #: Sums of millions of products of a few doubles are off by less than this share.
 ROUNDING = 1e-9
@@ -58,7 +58,7 @@ class RateStatement:
 
     def document(self) -> dict[str, Any]:
         """As it stands in certify_rates.json."""
-        return dict(record_to_json(self))
+        return dict(plain(self))
 
     def sentence(self) -> str:
         """What it says, in one sentence."""

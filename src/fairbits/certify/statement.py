@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairbits.shape import reading
-from fairbits.store import json_of, record_from_json, record_to_json, write_json
+from fairbits.store import json_of, plain, record_from_json, write_json
 from fairbits.text import power
 
 FILE, _REMEDY = "certify.json", "delete it, and run fairbits certify again"
@@ -174,7 +174,7 @@ class Statement:
 
     def document(self) -> dict[str, Any]:
         """The statement as it stands in certify.json."""
-        return dict(record_to_json(self))
+        return dict(plain(self))
 
     def is_certain(self) -> bool:
         """Whether it is a certainty worth the name: not withdrawn, and of more than a thousandth of the population."""

@@ -25,10 +25,10 @@ from fairbits.shape import reading
 from fairbits.store import (
     Run,
     numbered,
+    plain,
     read_json,
     read_parquet,
     record_from_json,
-    record_to_json,
     write_json,
     write_parquet,
 )
@@ -228,7 +228,7 @@ class NeuronEffect:
 
     def summary(self) -> dict[str, Any]:
         """As debug.json has it: with the value to hold it at, and the best one."""
-        return {**record_to_json(self), **{name: record_to_json(getattr(self, name)) for name in ("remedy", "best")}}
+        return {**plain(self), **{name: plain(getattr(self, name)) for name in ("remedy", "best")}}
 
     def do(self, candidate: Candidate) -> Do:
         """Holding the neuron at a candidate, as an intervention, whose layer counts from 0."""
@@ -526,7 +526,7 @@ class DebugResult(Shown):
             "best": [one.summary() for one in self.best(count=TOP)],
             "neurons_studied": len(self.neurons),
         }
-        found: dict[str, Any] = numbered(record_to_json(self), +1) | derived
+        found: dict[str, Any] = numbered(plain(self), +1) | derived
         found["origin"] |= {"known": self.origin.known, "words": self.origin.words}
         return found
 

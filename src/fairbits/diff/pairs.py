@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fairbits.domain import rule_words
 from fairbits.engine import Evaluation
 from fairbits.measure import Estimate, Evaluator, Grouping, bounded_means, decided_rows, lowest_ratio, worth_of
-from fairbits.store import record_to_json
+from fairbits.store import plain
 from fairbits.subject import Quality, Subject, decided
 
 FORMAT = 1
@@ -473,8 +473,8 @@ class ModelDiff:
 
     def document(self) -> dict[str, Any]:
         """For JSON."""
-        found: dict[str, Any] = record_to_json(self)
+        found: dict[str, Any] = plain(self)
         found |= {"format": FORMAT, "sentence": self.sentence, "same": self.same}
-        found["shifts"] = [{**record_to_json(one), "verdict": one.verdict} for one in self.shifts]
+        found["shifts"] = [{**plain(one), "verdict": one.verdict} for one in self.shifts]
         found |= {name: {**found[name], "quality": getattr(self, name).quality.figures()} for name in ("a", "b")}
         return found

@@ -15,7 +15,7 @@ from fairbits.data import Fitted
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do, Model
 from fairbits.shape import reading
-from fairbits.store import numbered, read_json, record_from_json, record_to_json, write_json, write_parquet
+from fairbits.store import numbered, plain, read_json, record_from_json, write_json, write_parquet
 from fairbits.text import quality
 
 TABLE, DOCUMENT = "repairs.parquet", "repair.json"
@@ -464,7 +464,7 @@ def write(
 def document(result: RepairResult) -> dict[str, Any]:
     """The content of repair.json: the record, with the names of files and of the chosen repair."""
     return {
-        **numbered(record_to_json(result), +1),
+        **numbered(plain(result), +1),
         "files": [path.name for path in result.files],
         "subject_file": None if result.subject_file is None else result.subject_file.name,
         "chosen": None if result.chosen is None else result.chosen.name,

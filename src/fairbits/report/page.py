@@ -48,7 +48,7 @@ from fairbits.report.sections.treatment import (
     summary,
     treatment_blocks,
 )
-from fairbits.store import plain, record_to_json, write_json, write_whole
+from fairbits.store import plain, write_json, write_whole
 from fairbits.subject import Subject
 from fairbits.text import shortened
 
@@ -354,7 +354,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         "certify": [one.document() for one in data.certified] or None,
         "proxies": summary(data.proxies),
         "gate": None if data.gate is None else dict(data.gate),
-        **({} if data.words is None else {"words": record_to_json(data.words)}),
+        **({} if data.words is None else {"words": plain(data.words)}),
     }
     return dict(plain(document))
 

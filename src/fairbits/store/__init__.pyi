@@ -8,7 +8,6 @@ from .files import plain as plain
 from .files import read_json as read_json
 from .files import read_parquet as read_parquet
 from .files import record_from_json as record_from_json
-from .files import record_to_json as record_to_json
 from .files import write_json as write_json
 from .files import write_parquet as write_parquet
 from .files import write_whole as write_whole

@@ -5,7 +5,7 @@ universal-pathlib: whoever is handed a place uses it as a ``Path``, and asks ``i
 machine can do more.
 
 The one way from a record to JSON and back: whatever a stage returns is written, and read again, by its fields. A record
-is a dataclass. Its fields say what is in the file: numbers, texts, enums, paths, arrays, tuples, mappings, other
+is a dataclass. Its fields say what is in the file: numbers, texts, paths, tuples, mappings, other
 records, and None where the annotation allows it. ``field(metadata={"json": "other_name"})`` stores a field under
 another name, ``metadata={"json": None}`` not at all: such a field needs a default. Not a number, which JSON has no word
 for, is null in the file and comes back as NaN.
@@ -23,7 +23,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
-from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -221,7 +220,9 @@ def read_parquet(
 
 
 def plain(value: Any) -> Any:
-    """A value in types that JSON knows; numbers that are not finite become null."""
+    """A value or a record, whatever they are made of, in types of JSON; numbers that are not finite become null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, one.name)) for one in fields(value) if (name := _name(one)) is not None}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -237,21 +238,6 @@ def plain(value: Any) -> Any:
 Record = TypeVar("Record")
 
 
-def record_to_json(record: Any) -> Any:
-    """A record, or anything made of records, in types that JSON knows."""
-    if is_dataclass(record) and not isinstance(record, type):
-        return {
-            name: record_to_json(getattr(record, one.name))
-            for one in fields(record)
-            if (name := _name(one)) is not None
-        }
-    if isinstance(record, Enum):
-        return record.value
-    if isinstance(record, Mapping):
-        return {str(key): record_to_json(value) for key, value in record.items()}
-    return [record_to_json(value) for value in record] if isinstance(record, list | tuple) else plain(record)
-
-
 def numbered(document: Any, step: int) -> Any:
     """A document whose interventions count layers from 1 (``step`` +1), as files do, or from 0 (−1), as a ``Do``."""
     if isinstance(document, list):
@@ -263,7 +249,7 @@ def numbered(document: Any, step: int) -> Any:
 
 
 def record_from_json(kind: type[Record], document: Any) -> Record:
-    """The record that :func:`record_to_json` made a document of; what it does not know is passed over.
+    """The record that :func:`plain` made a document of; what it does not know is passed over.
 
     Raises ``KeyError``, ``TypeError`` or ``ValueError`` where the document does not fit: `fairbits.shape.reading` makes
     a sentence about the file of them.
@@ -305,12 +291,10 @@ def _value(kind: Any, value: Any, place: str) -> Any:  # noqa: PLR0911 - one lin
         return tuple(_value(each, item, place) for each, item in zip(kinds, value, strict=True))
     if origin in (list, frozenset) and isinstance(value, list):
         return origin(_value(inner[0], item, place) for item in value)
-    if origin is np.ndarray and isinstance(value, list):
-        return np.asarray(value, dtype=get_args(inner[1])[0])
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
         make = str if inner[0] is Any else inner[0]
         return {make(key): _value(inner[1], item, place) for key, item in value.items()}
-    if isinstance(kind, type) and issubclass(kind, Enum | Path):
+    if isinstance(kind, type) and issubclass(kind, Path):
         return kind(value)
     if kind is float and value is None:
         return float("nan")

@@ -32,7 +32,6 @@ from fairbits.store.files import (
     plain,
     read_json,
     record_from_json,
-    record_to_json,
     write_json,
 )
 from fairbits.store.parts import CASES, DOUBLES, PART, SET_ASIDE, spread
@@ -357,7 +356,7 @@ class TaskRecord:
 
     def write(self, folder: Path) -> None:
         """Write the record, whole or not at all."""
-        write_json(folder / TASKS / self.name, record_to_json(self))
+        write_json(folder / TASKS / self.name, plain(self))
 
     @classmethod
     def read(cls, path: Path) -> Self:

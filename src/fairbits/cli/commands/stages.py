@@ -66,7 +66,7 @@ def measure(
         lambda: {
             **figures(audit.subject, found, top),
             "groups": measures.documents_of(groups),
-            **({} if words is None else {"words": store.record_to_json(words)}),
+            **({} if words is None else {"words": store.plain(words)}),
         },
         lambda: chain(
             () if words is None else report.wording_blocks(words),

@@ -327,4 +327,4 @@ def plan(
     """
     found = audits.plan_audit(options, None if subject is None else audit_of(subject, about, loading).subject)
     nearby = f"next  fairbits audit {subject}{loading.typed}" if subject else "next  fairbits init YOUR_TABLE.csv"
-    answer(as_json, lambda: store.record_to_json(found), found.blocks, nearby)
+    answer(as_json, lambda: store.plain(found), found.blocks, nearby)
