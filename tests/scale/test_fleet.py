@@ -160,4 +160,4 @@ def test_ranks() -> None:
         assert [one.name for one in fleet.ranked] == order, rank
         assert f"“{order[0]}”" in fleet.sentence
     with pytest.raises(OptionError, match=r"^rank is 'peple'.*people"):
-        Fleet("f", "t", "2026-01-01", (), "peple")
+        audit_fleet("f", rank="peple")

@@ -22,9 +22,9 @@ from fairbits.explore import Explorer
 from fairbits.models import ModelOptions
 from fairbits.options import AuditOptions
 from fairbits.report import compute_report
-from fairbits.report.compute import keep_measurement, kept_measurement, measure_rows
+from fairbits.report.compute import MEASURED, kept_measurement, measure_rows
 from fairbits.search import Settings, search_subject
-from fairbits.store import Run, subject_of
+from fairbits.store import Run, subject_of, write_json
 from fairbits.subject import Identity, Probe, check_identity, differences, identity_of, make_subject
 from fairbits.subject.identity import INGREDIENTS, MANNER, origin_of
 from tests.repair.conftest import SCHEMA, people, wired, write_subject
@@ -214,7 +214,7 @@ def test_a_measurement_of_another_model_is_not_used_again(tmp_path: Path) -> Non
 
     about = subject()
     evaluator = evaluator_of(about)
-    keep_measurement(tmp_path, measure_rows(evaluator, about, 0))
+    write_json(tmp_path / MEASURED, measure_rows(evaluator, about, 0))
     assert kept_measurement(tmp_path, subject(), evaluator) is not None
     with pytest.raises(OptionError, match=r"measurement in .*measure.json' was made with another table; restore"):
         kept_measurement(tmp_path, ALONE["labels"][1](), evaluator)

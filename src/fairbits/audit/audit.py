@@ -631,9 +631,12 @@ class Audit:
             ``statements`` from the strongest to the weakest, and ``notes`` on what could not be proved.
         """
 
-        calls: dict[str, Any] = {"stop": stop, "watch": progress}
-        calls = {name: call for name, call in calls.items() if call is not None}
-        return certificates.certify_subject(self.subject, read_options(CertifyOptions, options), **calls)
+        return certificates.certify_subject(
+            self.subject,
+            read_options(CertifyOptions, options),
+            stop=stop or (lambda: False),
+            watch=progress or (lambda _: None),
+        )
 
     @takes(SearchOptions)
     def search(

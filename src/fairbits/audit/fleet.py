@@ -27,13 +27,8 @@ class FleetSubject:
     folder: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
-    """What all workers of a fleet are given, once."""
-
-    options: AuditOptions
-    grants: domain.GrantOptions
-    as_is: bool = False
+#: What all workers of a fleet are given, once: how to audit, what files may do, whether models are taken as they are.
+_Shared = tuple[AuditOptions, domain.GrantOptions, bool]
 
 
 def find_subjects(folder: Path, out: Path) -> list[FleetSubject]:
@@ -92,7 +87,7 @@ def audit_fleet(
 
     if progress is not None:
         progress(0, len(subjects), None)
-    job = scale.Job(lambda shared: shared, _perform, _Shared(options=each, grants=grants, as_is=as_is))
+    job = scale.Job(lambda shared: shared, _perform, (each, grants, as_is))
     carried = scale.carry_out(
         options.executor, job, enumerate(subjects), scale.Listener(done=done, stop=stop or (lambda: False))
     )
@@ -109,11 +104,12 @@ def audit_fleet(
 
 def _perform(shared: _Shared, member: FleetSubject, stop: Callable[[], bool]) -> report.FleetMember:
     """One audit. Whatever is wrong with this subject is its own affair."""
+    options, grants, as_is = shared
     folder = Path(member.folder)
     again = is_scores_audit(folder) or (folder / "run.json").is_file()
     try:
-        audit = Audit.of(member.source, as_is=shared.as_is, **shared.grants)
-        found = audit.audit(out=folder, resume=again, stop=stop, **arguments_of(shared.options))
+        audit = Audit.of(member.source, as_is=as_is, **grants)
+        found = audit.audit(out=folder, resume=again, stop=stop, **arguments_of(options))
     except FairbitsError as error:
         return report.FleetMember(member.name, member.source, error=str(error))
     except Exception as error:  # noqa: BLE001 - a model may raise anything, and the other subjects go on

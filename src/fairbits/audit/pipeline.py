@@ -363,7 +363,7 @@ class Pipeline:
         document = clock.timed("measure", self._measure)
         self.measured = clock.now - before
         run = self._search()
-        report.keep_measurement(run.folder, document)
+        store.write_json(run.folder / report.MEASURED, document)
         if text_model(subject) is not None:
             clock.tried("words", lambda: self._words(run))
         # Where nobody's twins differ there is nothing to explain, and nothing to mend.
@@ -480,7 +480,7 @@ class Pipeline:
         """The families of cues, with their nulls."""
         say = self.clock.until("words", inf)
         study = study_words(self.subject, epsilon=self.options.epsilon, seed=self.options.seed, progress=say)
-        document = {"study": store.record_to_json(study), "made_with": self.subject.identity.document()}
+        document = {"study": store.plain(study), "made_with": self.subject.identity.document()}
         store.write_json(run.folder / "words.json", document)
 
     def _debug(self, run: store.Run) -> None:

@@ -277,9 +277,9 @@ class AuditRun(Run):
 
         asked = read_options(CertifyOptions, options)
         asked = replace(asked, epsilon=asked.epsilon or self.manifest["epsilon"])
-        calls: dict[str, Any] = {"stop": stop, "watch": progress}
-        calls = {name: call for name, call in calls.items() if call is not None}
-        return certificates.certify_run(self.folder, self.subject, asked, **calls)
+        return certificates.certify_run(
+            self.folder, self.subject, asked, stop=stop or (lambda: False), watch=progress or (lambda _: None)
+        )
 
     def report(
         self,

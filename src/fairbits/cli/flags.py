@@ -216,12 +216,6 @@ _TABLES = (".csv", ".tsv", ".parquet", ".feather", ".arrow")
 JSON: Any = option(False, "Print JSON on stdout and nothing else.", flag="--json")
 
 
-def read_place(text: str) -> Path:
-    """The folder or address, such as s3://bucket/run, that somebody typed."""
-
-    return store.place_of(text)
-
-
 def subject_argument(default: Any = MISSING) -> Any:
     """The subject of a command; one that can go on with a run needs none."""
     return argument(default, "A built-in name (see `fairbits data`) or an audit file (subject.toml).")
@@ -231,8 +225,8 @@ RUN: Any = argument(help="The folder (or address) of a run.", metavar="RUN")
 EITHER: Any = argument(
     help="A built-in name, an audit file (subject.toml), or the folder of a run.", metavar="RUN|SUBJECT"
 )
-OUT: Any = option(None, "Folder (or address) of the run.", read=read_place, metavar="PLACE", shown="runs/…")
-RESUME: Any = option(None, "Go on with the run in this place.", read=read_place, metavar="RUN")
+OUT: Any = option(None, "Folder (or address) of the run.", read=store.place_of, metavar="PLACE", shown="runs/…")
+RESUME: Any = option(None, "Go on with the run in this place.", read=store.place_of, metavar="RUN")
 FORCE: Any = option(False, "Replace a run in the folder of --out.")
 
 
@@ -254,7 +248,7 @@ def open_run(text: str, command: str, loading: LoadingOptions | None = None) -> 
     if is_subject(text) and not Path(text).is_dir():
         raise OptionError(f"{text} is a subject; {command} needs a run: fairbits audit {text}")
     check_subject(text)
-    return audit.AuditRun.open(read_place(text), **({} if loading is None else loading.given()))
+    return audit.AuditRun.open(text, **({} if loading is None else loading.given()))
 
 
 def audit_of(

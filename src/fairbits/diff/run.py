@@ -20,6 +20,7 @@ import numpy.typing as npt
 from fairbits.data import BUILT_IN, load_subject
 from fairbits.diff.pairs import (
     Changed,
+    Floats,
     GroupShift,
     LayerShift,
     ModelDiff,
@@ -224,8 +225,6 @@ MAX_SECONDS, TIMED = 30.0, 8
 #: People whose layers are compared, and people who are listed.
 LAYER_PEOPLE, TOP = 2_000, 10
 
-Floats = npt.NDArray[np.float64]
-
 
 def diff_subjects(
     a: Subject,
@@ -335,8 +334,10 @@ def _accuracy(a: Subject, b: Subject, own: list[_Side], table: Table, rng: np.ra
         return ()
     on: RowsJudged = "unknown" if table.held_out is None else "held-out" if table.held_out.any() else "training"
     if len(tests) == 2 and np.array_equal(tests[0].codes, tests[1].codes):
-        asked = zip((a, b), tests, strict=True)
-        right = [_right(one, test) for one, test in asked]
+        decided = (
+            scored_rows(one.model, one.encoding, one.schema, test)[1] for one, test in zip((a, b), tests, strict=True)
+        )
+        right = [decisions == test.labels for decisions, test in zip(decided, tests, strict=True)]
         table, on = tests[0], "held-out"
     elif table.held_out is not None and table.held_out.any():
         kept = np.flatnonzero(table.held_out)
@@ -347,12 +348,6 @@ def _accuracy(a: Subject, b: Subject, own: list[_Side], table: Table, rng: np.ra
     change = moved if (before != after).any() else PairedChange(0.0, 0.0, 0.0, 0, 0)
     was, now = (float(np.average(one[:, 0], weights=table.weight)) for one in (before, after))
     return (Shift("accuracy", f"accuracy {rows_judged_words(on, len(table))}", was, now, change, True, -1),)
-
-
-def _right(subject: Subject, test: Table) -> npt.NDArray[np.bool_]:
-    assert test.labels is not None  # noqa: S101 - such tests were left out
-    decisions = scored_rows(subject.model, subject.encoding, subject.schema, test)[1]
-    return np.asarray(decisions == test.labels)
 
 
 def _shifts(

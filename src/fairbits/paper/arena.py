@@ -42,7 +42,6 @@ FIGURES = (
 )
 #: Files of a comparison: means and deviations, everything, and the page.
 TABLE, DOCUMENT, PAGE = "compare.csv", "compare.json", "compare.html"
-ContestProgress = Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,7 +353,7 @@ def compare(
     *,
     folder: str | Path | None = None,
     executor_options: scale.ExecutorOptions | None = None,
-    progress: ContestProgress | None = None,
+    progress: Progress | None = None,
     **grants: Unpack[domain.GrantOptions],
 ) -> StrategyComparison:
     """Run strategies against each other on equal terms."""

@@ -137,7 +137,11 @@ def figures_of(
         tell()
 
     if missing:
-        job = Job(_desk_of, lambda desk, cell, _: cell.make(desk, cell), shared if executor_options.elsewhere else desk)
+        job = Job(
+            lambda given: given if isinstance(given, Desk) else Desk(given),
+            lambda desk, cell, _: cell.make(desk, cell),
+            shared if executor_options.elsewhere else desk,
+        )
         lost = carry_out(executor_options, job, enumerate(missing), Listener(started=started, done=keep)).lost
         others = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
         for number, fault in lost.items():
@@ -146,7 +150,3 @@ def figures_of(
                 f"that and run the same command again."
             )
     return [found[one.label] or {} for one in wanted]
-
-
-def _desk_of(shared: Desk | Subject | Portable | None) -> Desk:
-    return shared if isinstance(shared, Desk) else Desk(shared)

@@ -349,6 +349,7 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     decided_for, labelled = answers == favourable, half.labels == favourable
     groups = () if regression else group_figures(schema, half.rows, decided_for, labelled)
     single = [one for one in groups if len(one.attributes) == 1]
+    rates = [[group.selection_rate for group in one.groups] for one in single]
     figures = Figures(
         variance_explained(answers, half.labels) if regression else float((answers == half.labels).mean()),
         None if regression else balanced_accuracy(answers == half.labels, half.labels),
@@ -360,7 +361,8 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
         odds_gap=max((g.average_odds for g in single if g.average_odds is not None), default=None),
         equalised_odds=max((g.equalised_odds for g in single if g.equalised_odds is not None), default=None),
         f1=None if regression else f1_score(answers, half.labels, favourable),
-        impact_ratio=min((r for r in map(_impact_ratio, single) if r is not None), default=None),
+        # Nothing is known with one group, or where nobody is selected.
+        impact_ratio=min((min(r) / max(r) for r in rates if len(r) > 1 and max(r) > 0), default=None),
         gap_tail=float(np.quantile(measured.span, TAIL, method="inverted_cdf")),
         gap_max=float(measured.span.max()),
     )
@@ -371,12 +373,6 @@ def f1_score(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray
     """F1 of one class, the favourable one here: 0 where nobody is decided for it or labelled so."""
     found, true = answers == positive, labels == positive
     return float(2 * (found & true).sum() / max(1, found.sum() + true.sum()))
-
-
-def _impact_ratio(groups: RepairGroup) -> float | None:
-    """The lowest selection rate over the highest; None with one group, or where nobody is selected."""
-    rates = [one.selection_rate for one in groups.groups]
-    return min(rates) / max(rates) if len(rates) > 1 and max(rates) > 0 else None
 
 
 def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:

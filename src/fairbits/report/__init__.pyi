@@ -1,6 +1,6 @@
+from .compute import MEASURED as MEASURED
 from .compute import compute_report as compute_report
 from .compute import evaluator_of_run as evaluator_of_run
-from .compute import keep_measurement as keep_measurement
 from .compute import kept_measurement as kept_measurement
 from .compute import measure_rows as measure_rows
 from .contest import contest_page as contest_page

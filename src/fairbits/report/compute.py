@@ -111,7 +111,7 @@ def compute_report(
     document = kept_measurement(run.folder, about, evaluator)
     if document is None:
         document = measure_rows(evaluator, about, run.manifest["seed"], progress=progress)
-        keep_measurement(run.folder, document)
+        write_json(run.folder / MEASURED, document)
     with reading(run.folder / MEASURED, "delete it, and write the report again"):
         measured = measured_of(document)
         check_record(measured)
@@ -407,10 +407,6 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
         return None
     check_identity(document, subject.identity, what=f"the measurement in {str(path)!r}")
     return document
-
-
-def keep_measurement(folder: Path, document: dict[str, Any]) -> None:
-    write_json(folder / MEASURED, document)
 
 
 def measured_now(found: Measurement) -> Measured:

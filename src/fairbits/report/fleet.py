@@ -23,7 +23,6 @@ from fairbits.blocks import (
     shown,
     table_by,
 )
-from fairbits.errors import OptionError, choose_from
 from fairbits.report.html import render_page
 from fairbits.store import write_json, write_whole
 from fairbits.subject import Quality
@@ -89,10 +88,6 @@ class Fleet:
     created: str
     subjects: tuple[FleetMember, ...]
     rank: str = "people"
-
-    def __post_init__(self) -> None:
-        if self.rank not in RANKS:
-            raise OptionError(f"--rank is {self.rank!r}; {choose_from(self.rank, RANKS)}")
 
     @property
     def ranked(self) -> list[FleetMember]:

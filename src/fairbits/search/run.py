@@ -256,7 +256,7 @@ class SearchInProgress:
         began: float | None,
     ):
         self.problem, self.strategy, self.by_workers = problem, strategy, by_workers
-        self.plan = _shortened(plan, float(writer.facts.get("overhead") or 0.0))
+        self.plan = _shortened(plan, float(writer.record["scale"].get("overhead") or 0.0))
         self.began = began if writer.new else None
         self.writer, self.settings, self.buckets = writer, settings, buckets
         self.watch, self.stop, self.clock = watch, stop or (lambda: False), clock
@@ -264,7 +264,7 @@ class SearchInProgress:
         for record in self.writer.records.values():
             if not self._is_open(record.number):
                 add_tally(self.tally, tally_of(record))
-        self.used = float(writer.facts.get("seconds") or 0.0)
+        self.used = float(writer.record["scale"].get("seconds") or 0.0)
         self.begin = self.written = clock()
         self.looked = time.monotonic()
         self.slots = 1
@@ -290,7 +290,7 @@ class SearchInProgress:
         except BaseException as error:
             if not self.started and self.writer.new:
                 self.writer.withdraw()  # workers could not be had: no run was begun
-            elif self.writer.status == "running":
+            elif self.writer.record["status"] == "running":
                 self._finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", None)
             raise
         return Run.open(self.writer.folder)
@@ -309,7 +309,7 @@ class SearchInProgress:
         batch = self.settings.batch
         if batch is None and self.writer.new:
             batch = batch_for(self.problem, self.settings.budget.seconds)
-            self.writer.amend(batch=batch)
+            self.writer.record["batch"] = batch
             self.settings = replace(self.settings, batch=batch)
         # Workers need not be in the folder that this process is in.
         folder = self.writer.folder.resolve() if is_local(self.writer.folder) else self.writer.folder

@@ -314,7 +314,8 @@ class RunWriter:
     def __init__(self, folder: Path, record: dict[str, Any], release: Callable[[], None], *, new: bool):
         self.folder, self.new, self.schema = folder, new, schema_of_document(record["schema"])
         self.records: dict[int, TaskRecord] = {}
-        self._record = record
+        #: What run.json says, or will say.
+        self.record = record
         #: Lets go of the lock: another writer may open the run.
         self.close = release
 
@@ -376,38 +377,24 @@ class RunWriter:
             redo(self.folder, broken)
             self.records = read_records(self.folder)
 
-    @property
-    def status(self) -> str:
-        """How it stands, as run.json says or would say."""
-        return str(self._record["status"])
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What is on record about how the run is carried out."""
-        return dict(self._record["scale"])
-
     def note(self, fault: Mapping[str, Any] | None = None, **facts: Any) -> None:
         """Put a fault, or facts about how the run is executed, on record."""
-        self._record["scale"] |= facts
+        self.record["scale"] |= facts
         if fault is not None:
-            self._record["scale"]["faults"].append({**fault, "when": timestamp()})
-
-    def amend(self, **settings: Any) -> None:
-        """Settle what the manifest of a new run had left open."""
-        self._record |= settings
+            self.record["scale"]["faults"].append({**fault, "when": timestamp()})
 
     def write(self, status: str) -> None:
         """Bring run.json up to date."""
         written = sum(len(record.parts) for record in self.records.values())
-        self._record |= {"status": status, "updated": timestamp(), "parts": written}
-        write_json(self.folder / RUN, self._record)
+        self.record |= {"status": status, "updated": timestamp(), "parts": written}
+        write_json(self.folder / RUN, self.record)
 
     def finish(self, status: str, summary: Mapping[str, Any] | None = None) -> None:
         """Write the summary and, last, the status."""
         try:
             if summary is not None:
-                self._record["cases"] = summary.get("cases", 0)
-                self._record["content"] = summary.get("content")
+                self.record["cases"] = summary.get("cases", 0)
+                self.record["content"] = summary.get("content")
                 write_json(self.folder / SUMMARY, summary)
             self.write(status)
         finally:

@@ -315,8 +315,7 @@ def check_repair(
             search.Settings(budget=search.Budget(evaluations=evaluations), seed=seed, threads=1),
             Path(place) / "run",
         )
-        plan = _planner_maker(run, about, seed)
-        planner = plan()
+        planner = _planner(run, about, seed)
         kept = _evidence(planner.halves)
         inputs = about.encoding.encode(_people(about, seed))
         before = np.asarray(about.model.scores(inputs)).copy()
@@ -327,10 +326,10 @@ def check_repair(
             same = np.array_equal(was, _evidence(planner.halves)[name])
             expect(same, "evidence", f"proposing wrote into {name} of the evidence; work on a copy")
         scores = [_checked(proposal, about, seed) for proposal in made]
-        again = _proposals(one, plan())
+        again = _proposals(one, _planner(run, about, seed))
         words = "the same seed proposed other models; take every random number from planner.rng(name)"
         expect(_equal(made, scores, again, about, seed), "seed", words)
-        blind = _proposals(one, plan(_scrambled))
+        blind = _proposals(one, _planner(run, about, seed, _scrambled))
         words = "other held-out people and labels made other models; learn from halves.training and halves.pool alone"
         expect(_equal(made, scores, blind, about, seed), "held_out", words)
         found = repair.study(run, about, [one], quick=True, rows_for_cases=True, seed=seed, threads=1)
@@ -339,16 +338,17 @@ def check_repair(
     return ("proposal", "original", "evidence", "scores", "seed", "held_out", "judged")
 
 
-def _planner_maker(run: Any, subject: subjects.Subject, seed: int) -> Callable[..., repair.Planner]:
-    """Makes planners that differ in nothing, each with evidence of its own."""
-
-    def plan(change: Callable[[repair.Halves], repair.Halves] = lambda halves: halves) -> repair.Planner:
-        splitting, planning = np.random.SeedSequence(seed).spawn(2)
-        halves = change(repair.split(run, subject, np.random.default_rng(splitting), rows_for_cases=True))
-        setting = repair.Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads=1)
-        return repair.Planner(subject.model, halves, setting, BUDGET, planning, lambda _: None, quick=True)
-
-    return plan
+def _planner(
+    run: store.Run,
+    subject: subjects.Subject,
+    seed: int,
+    change: Callable[[repair.Halves], repair.Halves] = lambda halves: halves,
+) -> repair.Planner:
+    """A planner with evidence of its own: two of them differ in nothing."""
+    splitting, planning = np.random.SeedSequence(seed).spawn(2)
+    halves = change(repair.split(run, subject, np.random.default_rng(splitting), rows_for_cases=True))
+    setting = repair.Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads=1)
+    return repair.Planner(subject.model, halves, setting, BUDGET, planning, lambda _: None, quick=True)
 
 
 def _proposals(proposer: repair.Proposer, planner: repair.Planner) -> list[repair.Proposal]:

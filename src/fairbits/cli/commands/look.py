@@ -15,7 +15,7 @@ from fairbits import diff as comparison
 from fairbits import explore as explorers
 from fairbits import report as pages
 from fairbits import store
-from fairbits.cli.flags import JSON, RUN, argument, open_run, read_place
+from fairbits.cli.flags import JSON, RUN, argument, open_run
 from fairbits.cli.output import answer, print_json, warn_of_damage
 from fairbits.cli.progress import live, progress_bar
 from fairbits.cli.signals import INTERRUPTED, gentle_stop
@@ -65,7 +65,7 @@ def report(
     if card:
         print("fairbits: `fairbits report --card` is now `fairbits report --form card`.", file=sys.stderr)
         form = tuple(dict.fromkeys((*form, "card")))
-    place = read_place(run)
+    place = store.place_of(run)
     if verify:
         return _verify(out or place, key, as_json=as_json)
     if check:

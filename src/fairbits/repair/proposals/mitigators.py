@@ -43,7 +43,7 @@ from fairbits.errors import CapabilityError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models import Array, Fitting, Model, Network, Scaling, checked_rows, kind_of, needed, refit
 from fairbits.repair.choice import Planner
-from fairbits.repair.proposals.guard import decoded
+from fairbits.repair.proposals.guard import Doubles, decoded
 from fairbits.repair.records import Proposal
 from fairbits.repair.writers.standalone import moved_odds
 from fairbits.subject import Subject
@@ -131,8 +131,6 @@ def _halved(schema: Schema, twins: Twins, rows: Codes) -> tuple[Integers, list[s
 TINY = 1e-6
 #: Scores no further apart than this are tied: they are float32, and the order of sums differs between libraries.
 _TIED = 4e-6
-
-Doubles = npt.NDArray[np.float64]
 
 
 class GroupThresholds:

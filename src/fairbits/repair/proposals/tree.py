@@ -22,10 +22,9 @@ from fairbits.domain import Attribute, Encoding, Schema, Unseen, text_of
 from fairbits.errors import CapabilityError
 from fairbits.models import ModelOptions, adapt, fit_to_schema
 from fairbits.repair.choice import Planner
+from fairbits.repair.proposals.guard import Doubles
 from fairbits.repair.proposals.mitigators import TrainingData
 from fairbits.repair.records import Proposal
-
-Doubles = npt.NDArray[np.float64]
 
 #: Depth of the greedy tree, and rows that a leaf of it needs.
 DEPTH, LEAF_ROWS = 4, 10

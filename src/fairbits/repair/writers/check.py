@@ -39,7 +39,7 @@ from fairbits.measure import qid
 from fairbits.models import Endpoint, HasClassScores, Network, Repeated, names_of
 from fairbits.models import attribute as attribute_of
 from fairbits.repair.judgement import AsksPeople
-from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.proposals.guard import Doubles, Guard
 from fairbits.repair.records import FileCheck
 from fairbits.repair.writers.checker import TOLERANCE, Answer, Job, apart
 from fairbits.subject import Subject
@@ -183,7 +183,6 @@ def ways(subject: Subject, model: Any, classes: list[Any], *, encodings: Iterabl
     return found
 
 
-Doubles = npt.NDArray[np.float64]
 #: Held-out rows that a file is asked about at most, and people of whom all twins are.
 ROWS, PEOPLE = 2_000, 25
 #: Share of rows so close to the threshold that rounding decides about them, and may decide otherwise in a file.
