@@ -284,7 +284,8 @@ def load_drafted_file(path: Path) -> None:
 
 def load_run_folder(path: Path) -> None:
     """``path`` is the damaged file; the rest of its run is beside it."""
-    from fairbits.report import compute_report, render_html, render_markdown
+    from fairbits.report import compute_report
+    from tests.report.drawn import render_html, render_markdown
 
     folder = next(parent for parent in path.parents if parent.name == "run")
     run = open_run(folder)
@@ -455,11 +456,11 @@ def write_signed(path: Path) -> None:
     from fairbits.report import sign
     from fairbits.report.manifest import write_manifest
 
-    manifest = write_manifest(path.parent, about={"subject": "fuzz"})
+    write_manifest(path.parent, about={"subject": "fuzz"})
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder) / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-        sign(manifest, key, path.with_name("manifest.json.sig"))
+        sign(path.with_name("manifest.json"), key, path.with_name("manifest.json.sig"))
 
 
 FILTER = "k >= 2 AND (age > 3 OR sex = 'F') AND abs(pay - 2) < 5 AND q_inf BETWEEN 0 AND 9 AND lower(sex) LIKE 'm%'"

@@ -16,11 +16,12 @@ from fairbits.audit import AuditResult
 from fairbits.blocks import TableBlock
 from fairbits.cli.terminal import show
 from fairbits.debug import debug_run
-from fairbits.report import audit_look, measure_look, render_html, render_markdown
+from fairbits.report import audit_look, measure_look
 from fairbits.report.compute import measured_now
 from fairbits.report.sections.summary import flip_blocks
 from fairbits.report.sections.treatment import bound_blocks
 from fairbits.subject import make_subject
+from tests.report.drawn import render_html, render_markdown
 
 from .conftest import build_subject, ordinary_schema
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairbits.paper import Contest, compare
-from fairbits.report import render_contest, write_contest
+from fairbits.report import contest_page, render_page, write_contest
 from fairbits.search import Budget
 
 from ..browsing import launched
@@ -41,7 +41,7 @@ def address(document: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_everything_is_on_the_page(document: dict[str, Any]) -> None:
-    page = render_contest(document, command="fairbits compare small")
+    page = render_page(contest_page(document, command="fairbits compare small"))
     assert HOSTILE[0] not in page
     assert page.count("<svg") == page.count("<desc") == 3
     for heading in (
@@ -64,16 +64,16 @@ def test_one_run_shows_no_deviation_and_no_test(document: dict[str, Any]) -> Non
     rows = [{**row, "runs": row["runs"][:1], "against_dice": None} for row in document["strategies"]]
     rows = [{k: {**v, "deviation": None} if isinstance(v, dict) else v for k, v in row.items()} for row in rows]
     once = {**document, "contest": {**document["contest"], "repeats": 1}, "strategies": rows}
-    page = render_contest(once)
+    page = render_page(contest_page(once))
     assert "One run each" in page
     assert "±" not in page
     assert page.count("<svg") == 3
 
 
 def test_the_legend_names_the_yardstick_only_where_it_ran(document: dict[str, Any]) -> None:
-    assert "</i>dice</span>" in render_contest(document)
+    assert "</i>dice</span>" in render_page(contest_page(document))
     others = [{**row, "against_dice": None} for row in document["strategies"] if row["strategy"] != "dice"]
-    page = render_contest({**document, "strategies": others})
+    page = render_page(contest_page({**document, "strategies": others}))
     assert "</i>this strategy</span>" in page
     assert "</i>dice</span>" not in page
 
@@ -81,7 +81,7 @@ def test_the_legend_names_the_yardstick_only_where_it_ran(document: dict[str, An
 def test_nobody_found_is_said(document: dict[str, Any]) -> None:
     nothing = {"mean": 0.0, "deviation": 0.0}
     rows = [{**row, "id_cases": nothing} for row in document["strategies"]]
-    page = render_contest({**document, "strategies": rows})
+    page = render_page(contest_page({**document, "strategies": rows}))
     assert "none found" in page
     assert "<svg" not in page
 

@@ -17,8 +17,6 @@ from fairbits.report import (
     ReportData,
     compute_report,
     json_schema,
-    render_html,
-    render_markdown,
     summary_of,
     write_report,
 )
@@ -27,6 +25,7 @@ from fairbits.report.html import link_terms
 from fairbits.report.page import parts_of
 from fairbits.report.sections.paperwork import POINTERS
 from fairbits.store import Run
+from tests.report.drawn import render_html, render_markdown
 
 from .conftest import build_subject, ordinary_schema, search, unlinked
 

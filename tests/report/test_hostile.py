@@ -12,11 +12,12 @@ import pytest
 
 from fairbits import Subject
 from fairbits.audit.run import _guarded
-from fairbits.report import ReportData, compute_report, json_schema, render_html, render_markdown, summary_of
+from fairbits.report import ReportData, compute_report, json_schema, summary_of
 from fairbits.report.markdown import text, value_text
 from fairbits.report.sections.paperwork import POINTERS
 from fairbits.store import Run
 from fairbits.text import harmless, shortened
+from tests.report.drawn import render_html, render_markdown
 
 from .conftest import HOSTILE
 from .test_faces import Page

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fairbits import Audit, Budget, Table
-from fairbits.report import compute_report, render_html, render_markdown
+from fairbits.report import compute_report
+from tests.report.drawn import render_html, render_markdown
 
 from ..conftest import random_people
 from ..models.modules import residual

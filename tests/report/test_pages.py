@@ -13,10 +13,11 @@ import pytest
 
 from fairbits import Subject
 from fairbits.paper import Contest, compare
-from fairbits.report import compute_report, render_contest, render_html, render_page
+from fairbits.report import compute_report, contest_page, render_page
 from fairbits.report.fleet import Fleet, FleetMember, fleet_page
 from fairbits.search import Budget
 from fairbits.store import Run
+from tests.report.drawn import render_html
 
 from ..browsing import launched
 from ..search.planted import planted_subject
@@ -34,7 +35,7 @@ def pages(audited: Run, subject: Subject) -> dict[str, str]:
     fleet = Fleet(HOSTILE[7], "about 60 s each", "2026-01-01T00:00:00", (whole, broken))
     return {
         "report": render_html(compute_report(audited, subject=subject, threads=1)),
-        "compare": render_contest(contest.as_dict(), command="fairbits compare planted"),
+        "compare": render_page(contest_page(contest.as_dict(), command="fairbits compare planted")),
         "fleet": render_page(fleet_page(fleet)),
     }
 

@@ -12,10 +12,11 @@ from fairbits import Schema, Table, plot
 from fairbits.cli.terminal import show
 from fairbits.debug import debug_run
 from fairbits.repair import RepairResult, repair_run
-from fairbits.report import ReportData, compute_report, render_html, render_markdown, repair_blocks
+from fairbits.report import ReportData, compute_report, repair_blocks
 from fairbits.report.sections.details import has_inside
 from fairbits.store import Run
 from fairbits.subject import make_subject
+from tests.report.drawn import render_html, render_markdown
 
 from ..conftest import random_network, random_people
 from .conftest import ordinary_schema, search

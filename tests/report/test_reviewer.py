@@ -27,8 +27,6 @@ from fairbits.report import (
     ReportData,
     audit_look,
     compute_report,
-    render_html,
-    render_markdown,
     summary_of,
     write_report,
 )
@@ -38,6 +36,7 @@ from fairbits.report.sections.summary import cards
 from fairbits.store import Run, read_json
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
+from tests.report.drawn import render_html, render_markdown
 
 from ..browsing import launched
 from .conftest import build_subject, ordinary_schema, unlinked

@@ -157,7 +157,8 @@ def test_an_exact_search_that_was_cut_short_says_so(tmp_path) -> None:
 def test_a_k_that_cannot_be_more_is_exact(tmp_path, capsys) -> None:
     """As many classes as twins: no search can find more, and terminal and page say so."""
     from fairbits.cli.terminal import show
-    from fairbits.report import compute_report, render_html, render_markdown, search_look
+    from fairbits.report import compute_report, search_look
+    from tests.report.drawn import render_html, render_markdown
 
     subject = planted_subject()
     run = search_subject(subject, settings("climb"), tmp_path / "run")

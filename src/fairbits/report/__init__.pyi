@@ -4,7 +4,6 @@ from .compute import evaluator_of_run as evaluator_of_run
 from .compute import kept_measurement as kept_measurement
 from .compute import measure_rows as measure_rows
 from .contest import contest_page as contest_page
-from .contest import render_contest as render_contest
 from .contest import write_contest as write_contest
 from .figures.palette import SCORES as SCORES
 from .figures.palette import stylesheet as stylesheet
@@ -30,8 +29,6 @@ from .manifest import open_key as open_key
 from .manifest import sign as sign
 from .manifest import verify as verify
 from .page import json_schema as json_schema
-from .page import render_html as render_html
-from .page import render_markdown as render_markdown
 from .page import summary_of as summary_of
 from .page import write_report as write_report
 from .page import write_scores_report as write_scores_report

@@ -58,11 +58,7 @@ Contender: TypeAlias = Mapping[str, Any]
 
 
 def write_contest(document: Mapping[str, Any], path: Path, *, command: str = "") -> None:
-    write_whole(path, render_contest(document, command=command).encode())
-
-
-def render_contest(document: Mapping[str, Any], *, command: str = "") -> str:
-    return render_page(contest_page(document, command=command))
+    write_whole(path, render_page(contest_page(document, command=command)).encode())
 
 
 def contest_page(document: Mapping[str, Any], *, command: str = "", drawn: bool = True) -> Page:

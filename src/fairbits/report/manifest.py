@@ -87,12 +87,11 @@ def files_of(folder: Path, *, leave_out: Iterable[str] = (), hashed: Iterable[Fi
     )
 
 
-def write_manifest(folder: Path, *, about: Mapping[str, Any], hashed: Iterable[FileHash] = ()) -> Path:
+def write_manifest(folder: Path, *, about: Mapping[str, Any], hashed: Iterable[FileHash] = ()) -> None:
     """Write manifest.json for what lies in a folder now; a signature of an earlier one goes."""
     entries = [asdict(one) for one in files_of(folder, hashed=hashed)]
     (folder / SIGNATURE).unlink(missing_ok=True)
     write_json(folder / MANIFEST, {"format": FORMAT, "fairbits": __version__, **about, "files": entries})
-    return folder / MANIFEST
 
 
 def verify(folder: Path, *, key: Path | None = None) -> Verification:

@@ -76,7 +76,10 @@ PARTS: tuple[tuple[str, str, Callable[[ReportData], Iterable[Block]]], ...] = (
 def write_report(data: ReportData, folder: Path, *, forms: Iterable[str] = (), run: Path | None = None) -> Path:
     """Write report.html, report.md, summary.json, forms that are asked for, and the manifest of the folder; an older
     signature is removed."""
-    return _write(data, _makers(forms), _drawn_page(data), summary_of(data), folder, run or folder)
+    from fairbits.report.figures.charts import pictures_of
+
+    makers = _makers(forms)
+    return _write(data, makers, page_of(data, pictures_of(data)), summary_of(data), folder, run or folder)
 
 
 def _makers(forms: Iterable[str]) -> list[tuple[str, FormMaker]]:
@@ -117,20 +120,6 @@ def _write(
             f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
         ) from None
     return folder / HTML
-
-
-def render_html(data: ReportData) -> str:
-    return render_page(_drawn_page(data))
-
-
-def _drawn_page(data: ReportData) -> Page:
-    from fairbits.report.figures.charts import pictures_of
-
-    return page_of(data, pictures_of(data))
-
-
-def render_markdown(data: ReportData) -> str:
-    return render_markdown_page(page_of(data))
 
 
 def page_of(data: ReportData, drawn: dict[str, str] | None = None) -> Page:
