@@ -55,16 +55,14 @@ def softmax(x: npt.ArrayLike, *, axis: int = -1) -> Array:
     """Powers of e that sum to 1 along an axis."""
     given = np.asarray(x)
     powers = np.exp(given - given.max(axis=axis, keepdims=True))
-    found: Array = powers / powers.sum(axis=axis, keepdims=True)
-    return found
+    return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
 
 
 def logsumexp(x: npt.ArrayLike, *, axis: int = -1) -> Array:
     """The logarithm of the sum of powers of e along an axis."""
     given = np.asarray(x)
     top = given.max(axis=axis, keepdims=True)
-    found: Array = np.log(np.exp(given - top).sum(axis=axis)) + top.squeeze(axis)
-    return found
+    return np.asarray(np.log(np.exp(given - top).sum(axis=axis)) + top.squeeze(axis))
 
 
 @cache

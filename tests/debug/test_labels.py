@@ -9,7 +9,6 @@ import pytest
 
 from fairbits import Table
 from fairbits.debug.origin import label_bits
-from fairbits.errors import TableError
 from tests.debug.conftest import SCHEMA
 
 
@@ -68,10 +67,3 @@ def test_the_same_seed_gives_the_same(rng: np.random.Generator) -> None:
     table = Table(codes, rng.integers(0, 2, 500).astype(np.float64))
     one, two = (label_bits(SCHEMA, table, np.random.default_rng(3)) for _ in range(2))
     assert one == two
-
-
-def test_bad_tables(rng: np.random.Generator) -> None:
-    with pytest.raises(TableError, match="no labels"):
-        label_bits(SCHEMA, Table(people(rng, 100)), rng)
-    with pytest.raises(TableError, match="9 rows are too few"):
-        label_bits(SCHEMA, Table(people(rng, 9), np.zeros(9)), rng)

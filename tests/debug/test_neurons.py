@@ -96,7 +96,6 @@ def test_signs(rng: np.random.Generator, network: Network, sign: int) -> None:
     assert luck.inactive is not None
     assert luck.inactive.value == 0.0
     assert luck.remedy is (luck.inactive if sign > 0 else luck.active)
-    assert luck.positive is (sign < 0)  # the paper's word: activating it lowers k
     assert list(luck.curve) == sorted(luck.candidates, key=lambda one: one.value)
 
 

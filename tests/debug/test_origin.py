@@ -109,7 +109,7 @@ def test_a_run_says_both_shares(make_run: Maker, carrier: Network, monkeypatch: 
     )
     assert again.origin.shares == origin.shares
     none = debug_run(run, samples=40, trainings=0, threads=1, sets=False)
-    assert not none.origin.known
+    assert not none.origin.shares
     late = debug_run(run, samples=40, patience=0.0, threads=1, sets=False)
     assert "was not run: 8 trainings take about" in late.origin.words
     monkeypatch.setattr("fairbits.debug.run.quick_epochs", lambda _rows: 3)
@@ -298,7 +298,7 @@ def test_what_cannot_be_trained_again_says_so(rng: np.random.Generator, make_run
         origin_trainer(make_subject("odd", odd, SCHEMA, table))
     run = make_run(random_network(rng, [3, 4, 2]), rows=60, evaluations=40)
     found = debug_run(run, samples=30, threads=1, sets=False)
-    assert not found.origin.known
+    assert not found.origin.shares
     assert "60 rows" in found.origin.words
     assert found.origin.words.count(".") == 1
 

@@ -407,12 +407,8 @@ LABEL_RESAMPLES = 1000
 
 def label_bits(schema: Schema, table: Table, rng: np.random.Generator) -> LabelBits:
     """Bits of the protected attributes in the labels, with a 95 % bootstrap interval over rows."""
-    if table.labels is None:
-        raise TableError("the table has no labels, so nothing can be said about bits in them; name its target.")
-    if len(table) < MIN_ROWS:
-        raise TableError(f"{len(table)} rows are too few to say what their labels carry; {MIN_ROWS} are needed.")
     rows = rng.permutation(len(table))[:MAX_ROWS]
-    codes, labels = table.codes[rows], table.labels[rows]
+    codes, labels = table.codes[rows], np.asarray(table.labels)[rows]
     free = np.array(schema.free_columns, dtype=np.int64)
     seed = int(rng.integers(2**31))
     import sklearn.ensemble  # noqa: F401 - its thread pool can be limited only once it is there

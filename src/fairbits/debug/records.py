@@ -203,11 +203,6 @@ class NeuronEffect:
     label: str = ""  # of a split: whom it sends to the left
 
     @property
-    def positive(self) -> bool:
-        """Whether activating it lowers k: the paper's word."""
-        return self.acd is not None and self.acd < 0
-
-    @property
     def curve(self) -> tuple[Candidate, ...]:
         """Every value tried, the smallest first. k is not monotone in the value."""
         return tuple(sorted(self.candidates, key=lambda one: one.value))
@@ -383,11 +378,6 @@ class Origin:
     epochs: int | None = None
 
     @property
-    def known(self) -> bool:
-        """Whether shares could be estimated."""
-        return bool(self.shares)
-
-    @property
     def words(self) -> str:
         """The answer in a sentence or two."""
         if not self.shares:
@@ -527,7 +517,7 @@ class DebugResult(Shown):
             "neurons_studied": len(self.neurons),
         }
         found: dict[str, Any] = numbered(plain(self), +1) | derived
-        found["origin"] |= {"known": self.origin.known, "words": self.origin.words}
+        found["origin"] |= {"known": bool(self.origin.shares), "words": self.origin.words}
         return found
 
 

@@ -91,9 +91,9 @@ def answers_of(
             decisions[rows] = UNDECIDED if chosen is None else chosen
     flips = np.zeros(len(codes), dtype=np.bool_) if schema.regression else np.asarray(found.flips)
     rule = rule_words(schema.favourable, schema.rule.threshold, probability=schema.score_range is None)
-    k = found.k.astype(np.int64)
-    scores = np.asarray(own.scores, dtype=np.float64)
-    return Answers(k, flips, scores, decisions, identity, rule, found)
+    return Answers(
+        found.k.astype(np.int64), flips, np.asarray(own.scores, np.float64), decisions, identity, rule, found
+    )
 
 
 @dataclass(frozen=True, slots=True)

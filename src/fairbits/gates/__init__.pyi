@@ -6,7 +6,6 @@ from .outputs import gate_schema as gate_schema
 from .outputs import gate_text as gate_text
 from .outputs import junit_text as junit_text
 from .outputs import log_gate as log_gate
-from .outputs import sarif_document as sarif_document
 from .outputs import sarif_text as sarif_text
 from .outputs import validation_thresholds as validation_thresholds
 from .outputs import write_text as write_text

@@ -35,7 +35,6 @@ from fairbits.randomness import generator
 MIN_KNOWN = 200
 
 Truths = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 #: A figure and whose it is; where it cannot be known, nothing and why.
 Figure = tuple[Estimate | None, str]
 #: Exact figures: which answers they are of, and what is made of everybody's.
@@ -106,7 +105,7 @@ class Judgement:
     def _judged(self, found: CheckResult) -> CheckResult:
         name = found.name
         verdict = verdict_of(found.low, found.high, found.threshold, direction=found.direction, sure=found.sure)
-        count, excused = (0, ()) if found.broken is None else self._people(found)
+        count, excused = (0, ()) if found.broken is None else self._people(found, found.broken)
         waiver, expired = (None, None) if verdict == "pass" else self._answering(name)
         return replace(
             found,
@@ -118,10 +117,9 @@ class Judgement:
             excused=excused if verdict == "fail" else (),
         )
 
-    def _people(self, check: CheckResult) -> tuple[int, tuple[Waiver, ...]]:
+    def _people(self, check: CheckResult, broken: Truths) -> tuple[int, tuple[Waiver, ...]]:
         """Keep the findings of a check of single people: how many there are, and who answers for enough of them."""
-        requirement, broken, known = check.requirement, check.broken, check.broken_before
-        assert broken is not None  # noqa: S101 - asked by the caller
+        requirement, known = check.requirement, check.broken_before
         about = (self.suite, self.schema, self.answers, self.before)
         found, count = findings_of(requirement.name, broken, *about)
         older = [] if known is None else findings_of(requirement.name, broken & known, *about)[0]

@@ -68,10 +68,6 @@ MAX_PEOPLE = 50
 
 
 def sarif_text(result: GateResult) -> str:
-    return json_text(sarif_document(result)) + "\n"
-
-
-def sarif_document(result: GateResult) -> dict[str, Any]:
     levels = {"fail": "error", "inconclusive": "warning"}
     results = [
         _result(result, one.name, levels[one.verdict], one.sentence(), one.fingerprint, one.waivers)
@@ -81,7 +77,7 @@ def sarif_document(result: GateResult) -> dict[str, Any]:
     for check in result.checks:
         people = [one for one in result.findings if one.check == check.name][:MAX_PEOPLE]
         results += [_person_result(result, check, one) for one in people]
-    return {
+    document = {
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
         "runs": [
@@ -97,6 +93,7 @@ def sarif_document(result: GateResult) -> dict[str, Any]:
             }
         ],
     }
+    return json_text(document) + "\n"
 
 
 def _rule(check: str) -> dict[str, Any]:
@@ -155,12 +152,12 @@ SHOWN = 10
 
 
 def gate_markdown(result: GateResult) -> str:
-    suite = result.suite
+    suite, identity = result.suite, harmless(result.identity).replace("`", "'")
     word = _MARKS[result.verdict].replace(result.verdict, result.headline) if result.checks else f"⏳ {result.headline}"
     lines = [
         f"## {word}: fairbits gate, {_safe(result.subject)}",
         "",
-        f"{suite['people']:,} frozen people (suite `{suite['id']}`), model `{_code(result.identity)}`, confidence "
+        f"{suite['people']:,} frozen people (suite `{suite['id']}`), model `{identity}`, confidence "
         f"{percent(result.policy['confidence'], 0)}.",
         "",
         *([] if result.quality is None else [_safe(" ".join(result.quality.lines())), ""]),
@@ -196,10 +193,6 @@ def _safe(text: str) -> str:
     return harmless(text.replace("\n", " ")).translate(_SPECIAL)
 
 
-def _code(text: str) -> str:
-    return harmless(text).replace("`", "'")
-
-
 FILE = "gate.json"
 SCHEMA = "gate.schema.json"
 
@@ -209,13 +202,12 @@ def gate_text(result: GateResult) -> str:
     return json_text(plain(result.document())) + "\n"
 
 
-def write_text(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode("utf-8", errors="replace"))
     except OSError as error:
         raise OptionError(f"cannot write {str(path)!r}: {error.strerror or error}; choose another place.") from None
-    return path
 
 
 def gate_schema() -> dict[str, Any]:
