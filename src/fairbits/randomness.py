@@ -23,3 +23,8 @@ def sampled_rows(count: int, limit: int, rng: np.random.Generator) -> npt.NDArra
     array([0, 1, 2])
     """
     return np.arange(count) if count <= limit else np.sort(rng.choice(count, limit, replace=False))
+
+
+def even_rows(count: int, limit: int) -> npt.NDArray[np.int64]:
+    """Positions of some rows, evenly over a table, which may be sorted: the same table always gives the same."""
+    return np.arange(count) if count <= limit else np.linspace(0, count - 1, limit).astype(np.int64)

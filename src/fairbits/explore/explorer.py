@@ -24,7 +24,7 @@ from fairbits.engine import NearestRow
 from fairbits.errors import OptionError, choose_from
 from fairbits.measure import Evaluator
 from fairbits.models import Do, HasActivations, HasInterventions, kind_of
-from fairbits.randomness import sampled_rows
+from fairbits.randomness import even_rows, sampled_rows
 from fairbits.repair import Guard, check_guarantee
 from fairbits.report import (
     SCORES,
@@ -195,10 +195,8 @@ class Switches:
         widths = [layer.shape[1] for layer in model.activations(subject.encoding.encode(codes[:1]))[:-1]]
         if not widths:
             return cls(reason="This model has no hidden layer, so there is no neuron to hold.")
-        if len(codes) > MAX_ROWS:  # evenly spread, so that the same table gives the same values
-            codes = codes[np.linspace(0, len(codes) - 1, MAX_ROWS).astype(np.int64)]
         chosen = [NAMES.index(name) for name in STATISTICS]
-        tables = values_of(subject, codes, range(len(widths)))
+        tables = values_of(subject, codes[even_rows(len(codes), MAX_ROWS)], range(len(widths)))
         ends = [NAMES.index("min"), NAMES.index("max")]
         possible = [
             np.array(

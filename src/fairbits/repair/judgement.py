@@ -48,7 +48,7 @@ from fairbits.measure import (
 )
 from fairbits.models import Array, Model, kind_of
 from fairbits.proxies import ScoreBits, score_bits
-from fairbits.randomness import generator
+from fairbits.randomness import even_rows, generator
 from fairbits.repair.records import Estimates, Figures, GroupRate, Proof, RepairEvidence, RepairGroup
 from fairbits.store import Run
 from fairbits.subject import Subject, balanced_accuracy, decided, variance_explained
@@ -176,15 +176,10 @@ CONFIDENCE = 0.9
 TWO_SIDED = 0.975
 
 
-def accuracy_loss(before: Flags, after: Flags, *, confidence: float = CONFIDENCE) -> Estimate:
-    """Loss of accuracy on the rows (below 0: a gain), with the ends of its one-sided intervals."""
-    return balanced_loss(before, after, np.zeros(len(before)), confidence=confidence)
-
-
 def balanced_loss(
     before: Flags, after: Flags, labels: npt.NDArray[np.float64], *, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """Loss of balanced accuracy, with an upper end."""
+    """Loss of balanced accuracy (below 0: a gain), with the ends of its one-sided intervals."""
     members = [labels == label for label in np.unique(labels)]
     counts = [[mine.sum() + 2, (before & ~after & mine).sum(), (after & ~before & mine).sum()] for mine in members]
     n, worse, better = np.array(counts, np.float64).T
@@ -260,7 +255,7 @@ MIN_PEOPLE, MAX_PEOPLE, MAX_FOREIGN = 200, 2_000, 1_000
 
 def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[str, ScoreBits] | None:
     """The protected attribute of which the average over the twins tells most, and what; None with too few people."""
-    people = people.rows(_evenly(len(people), MAX_PEOPLE if evaluator.native else MAX_FOREIGN))
+    people = people.rows(even_rows(len(people), MAX_PEOPLE if evaluator.native else MAX_FOREIGN))
     try:
         groupings = groupings_of(schema, people)
     except TableError:  # an attribute that has no value in any of these rows
@@ -343,7 +338,7 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     """
     evaluator, schema = setting.evaluator(model), setting.subject.schema
     regression, favourable = schema.regression, schema.favourable_index
-    measured = evaluator.evaluate(half.rows[_evenly(len(half.rows), ROWS_MEASURED)])
+    measured = evaluator.evaluate(half.rows[even_rows(len(half.rows), ROWS_MEASURED)])
     answers = answers_of(model, setting.subject, half.rows)
     indirect = indirect_bits(evaluator, schema, Table(half.rows) if half.people is None else half.people)
     decided_for, labelled = answers == favourable, half.labels == favourable
@@ -402,7 +397,7 @@ def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> 
         return variance_loss(values[0], values[1], before.labels, confidence=confidence), None
     was, now = before.answers == before.labels, after.answers == after.labels
     return (
-        accuracy_loss(was, now, confidence=confidence),
+        balanced_loss(was, now, np.zeros(len(was)), confidence=confidence),  # of rows that are all of one class
         balanced_loss(was, now, before.labels, confidence=confidence),
     )
 
@@ -411,11 +406,6 @@ def front(points: Iterable[tuple[float, ...]]) -> list[bool]:
     """Which points nobody beats: as good in every coordinate (larger is better) and better in one."""
     table = np.array(list(points), dtype=np.float64)
     return [not ((table >= point).all(axis=1) & (table > point).any(axis=1)).any() for point in table]
-
-
-def _evenly(count: int, limit: int) -> npt.NDArray[np.int64]:
-    """Positions of a sample of rows, evenly over the table, which may be sorted."""
-    return np.arange(count) if count <= limit else np.linspace(0, count - 1, limit).astype(np.int64)
 
 
 def _figures(found: Evaluation, regression: bool) -> tuple[float, int, float, float, float | None]:

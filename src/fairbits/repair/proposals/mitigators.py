@@ -248,11 +248,6 @@ class TrainingData:
         coding = coding_of(subject.schema, training.rows)
         return cls(subject, training.rows, training.labels, coding, coding.of(training.rows))
 
-    @property
-    def favoured(self) -> npt.NDArray[np.int64]:
-        """1 for rows labelled favourable, 0 for the others."""
-        return np.asarray(self.labels == self.subject.schema.favourable_index).astype(np.int64)
-
     def proposal(self, name: str, words: str, made: Network | Fitted) -> Proposal:
         """A model that was trained on these rows."""
         words, fitted = f"{words}; {self.coding.words}", made if isinstance(made, Fitted) else None
@@ -527,9 +522,10 @@ class ExponentiatedGradients:
 def _members(game: Any, data: TrainingData) -> tuple[list[Fitted], npt.NDArray[np.float64], float]:
     """The models of the lottery, and their weights; the last is the weight of constant ones, which are left out."""
     places = np.arange(len(data.rows), dtype=np.float64)[:, None]  # people by number: they may have any columns
+    favoured = (data.labels == data.subject.schema.favourable_index).astype(np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a bound is not met shows in the figures
-        game.fit(places, data.favoured, sensitive_features=data.groups)
+        game.fit(places, favoured, sensitive_features=data.groups)
     every = [(float(game.weights_[i]), game.predictors_[i]) for i in game.weights_.index]
     real = [(weight, one.fitted) for weight, one in every if isinstance(one, _Oracle) and one.fitted is not None]
     real = sorted((pair for pair in real if pair[0] > 0), key=lambda pair: -pair[0])[:MAX_MEMBERS]
