@@ -274,13 +274,12 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class PagePart:
-    """A section as it is drawn: its name for links, its title, the kind of its figures, a remark, its blocks."""
+    """A section as it is drawn: its name for links, its title, the kind of its figures, its blocks."""
 
     name: str
     title: str
     blocks: Sequence[Block]
     kind: str = ""
-    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,22 +44,18 @@ class _Twins:
             raise OptionError('no protected column is named; say for example protected=["sex"].')
         frame = _native(rows)
         found = [_choices(_column(frame, name)) for name in self.columns]
-        m = int(np.prod([len(cells) for cells, _ in found]))
-        if m > MOST_TWINS:
+        self.m = int(np.prod([len(cells) for cells, _ in found]))
+        if self.m > MOST_TWINS:
             raise OptionError(
-                f"the protected columns make {m:,} combinations; name fewer of them ({MOST_TWINS:,} at most)."
+                f"the protected columns make {self.m:,} combinations; name fewer of them ({MOST_TWINS:,} at most)."
             )
         # For each protected column, the row that lends its cell to each twin, (m,).
-        lenders = np.array(list(product(*(cells for cells, _ in found)))).reshape(m, -1).T
+        lenders = np.array(list(product(*(cells for cells, _ in found)))).reshape(self.m, -1).T
         self._cells = [_taken(_column(frame, name), rows) for name, rows in zip(self.columns, lenders, strict=True)]
         places = np.ravel_multi_index(tuple(codes for _, codes in found), [len(cells) for cells, _ in found])
-        counts = np.bincount(places, minlength=m)
+        counts = np.bincount(places, minlength=self.m)
         #: How often each combination occurs among the rows.
         self.weights = counts / counts.sum()
-
-    @property
-    def m(self) -> int:
-        return len(self.weights)
 
     def pieces(self, rows: Any) -> Iterator[tuple[slice, Any]]:
         """People and all of their twins, person by person, some thousand at once."""

@@ -243,8 +243,6 @@ def test_parts_are_cut_by_the_hash_of_the_person(tmp_path: Path, people_schema: 
     keys = rng.integers(0, 2**63, 500).astype(np.uint64)
     with writing(tmp_path, people_schema, buckets=4) as writer:
         writer.append(random_people(rng, people_schema, 500), figures(rng, 500), "random", keys=keys)
-        with pytest.raises(ValueError, match="need the hashes"):
-            writer.append(random_people(rng, people_schema, 1), figures(rng, 1), "random")
     (part,) = parts_of(tmp_path)
     with pq.ParquetFile(part) as file:
         groups = [set(file.read_row_group(i, columns=[BUCKET])[BUCKET].to_pylist()) for i in range(4)]

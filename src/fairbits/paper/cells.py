@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from fairbits._version import __version__
 from fairbits.data import load_subject
@@ -46,8 +46,7 @@ class Desk:
         """Something dear: made anew unless the cell before had the same."""
         if self._last[0] != key:
             self._last = key, make()
-        found: Made = self._last[1]
-        return found
+        return cast(Made, self._last[1])
 
 
 @dataclass(frozen=True, slots=True)

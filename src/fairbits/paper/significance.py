@@ -25,11 +25,6 @@ class Verdict:
     a12: float
     p_holm: float
 
-    @property
-    def apart(self) -> bool:
-        """Whether the test tells the two apart."""
-        return self.p_holm < LEVEL
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -86,7 +81,7 @@ def standing(runs: Mapping[str, Sequence[float]]) -> Standing:
     """
     best = max(runs, key=lambda name: mean(runs[name]) or 0.0)
     verdicts = against_one(runs, best)
-    tied = tuple(name for name, verdict in verdicts.items() if verdict is None or not verdict.apart)
+    tied = tuple(name for name, verdict in verdicts.items() if verdict is None or verdict.p_holm >= LEVEL)
     return Standing(best, tied, all(verdict is not None for verdict in verdicts.values()))
 
 

@@ -48,19 +48,17 @@ class Results:
         ]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-    def write(self, folder: Path, name: str) -> list[Path]:
+    def write(self, folder: Path, name: str) -> None:
         """Write the table as Markdown and, unrounded, as CSV."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(folder, error) from None
-        text, data = folder / f"{name}.md", folder / f"{name}.csv"
-        text.write_text(self.markdown(), encoding="utf-8")
-        with data.open("w", newline="", encoding="utf-8") as file:
+        (folder / f"{name}.md").write_text(self.markdown(), encoding="utf-8")
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows(["" if cell is None else cell for cell in row] for row in self.rows)
-        return [text, data]
 
 
 def shown(cell: Cell) -> str:

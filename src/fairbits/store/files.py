@@ -289,8 +289,6 @@ def _value(kind: Any, value: Any, place: str) -> Any:  # noqa: PLR0911 - one lin
     if origin is tuple and isinstance(value, list):
         kinds = (inner[0],) * len(value) if inner[1:] == (Ellipsis,) else inner
         return tuple(_value(each, item, place) for each, item in zip(kinds, value, strict=True))
-    if origin in (list, frozenset) and isinstance(value, list):
-        return origin(_value(inner[0], item, place) for item in value)
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
         make = str if inner[0] is Any else inner[0]
         return {make(key): _value(inner[1], item, place) for key, item in value.items()}

@@ -180,10 +180,8 @@ class TaskWriter:
     def _bucket_of(self, keys: npt.NDArray[np.uint64] | None) -> Any:
         if self._buckets == 1:
             return 0
-        if keys is None:
-            raise ValueError("cases of several buckets need the hashes of their people")
         # The high bits, which the filter of those seen before does not share out by.
-        return ((keys >> np.uint64(48)) % np.uint64(self._buckets)).astype(np.int16)
+        return ((np.asarray(keys) >> np.uint64(48)) % np.uint64(self._buckets)).astype(np.int16)
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
         """Note the state of the search at the end of a round; it reaches the disk with the next flush, after
