@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from socketserver import TCPServer
 from subprocess import DEVNULL, PIPE
 from types import SimpleNamespace
 from typing import Any
@@ -158,6 +159,14 @@ def nobody_waits_for_the_disk() -> Iterator[None]:
     """What tests write outlives a process that is killed, as all files do; it need not outlive the machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def servers_let_callers_wait() -> Iterator[None]:
+    """Python's servers have room for five who wait; who comes sixth is not heard, and calls again a second later."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TCPServer, "request_queue_size", 128)
         yield
 
 
