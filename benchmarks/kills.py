@@ -15,6 +15,7 @@ import json
 import math
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -211,7 +212,7 @@ class Nursery:
         self.process.stdin.flush()
         child = int(self.process.stdout.readline())
         if kill_after is not None:
-            time.sleep(kill_after)
+            select.select([self.process.stdout], [], [], kill_after)  # or until it has ended
             with contextlib.suppress(ProcessLookupError):  # it may have ended
                 os.kill(child, signal.SIGKILL)
         return int(self.process.stdout.readline())
@@ -288,10 +289,13 @@ def _kill(
             shutil.copytree(before, run)
         arguments, code = stage.begin, -9
         while (code and found.kills < kills and chance.random() < 0.8) or arguments is stage.begin:
+            started = time.monotonic()
             code = nursery.run(arguments, run, kill_after=chance.uniform(0, took))
             found.kills += code < 0
             found.missed += code >= 0
-            took *= 0.8 if code >= 0 else 1.05  # machines are not always equally busy; what goes on is shorter
+            # Machines are not always equally busy, and what goes on is shorter.
+            ended = time.monotonic() - started if arguments is stage.begin else 0.8 * took
+            took = ended if code >= 0 else 1.05 * took
             if code > 0:
                 found.wrong.append(f"{name}: exit {code}: {nursery.log.read_text()[-300:]}")
             arguments = stage.again if (run / "run.json").exists() else list(stage.begin)
