@@ -26,6 +26,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # compile all of fairbits anew, and pytest would rewrite it, which takes longer than most tests.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # What is imported stays: there is no garbage before all tests are collected.
+    gc.disable()
 
 import numpy as np
 import pytest
@@ -61,6 +63,7 @@ def pytest_collection_finish() -> None:
     """What is imported by now stays: looking through it for garbage again and again took a tenth of the time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(700, 10, 100)  # and the cycles that figures leave behind are not worth a look at everything
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -148,6 +147,8 @@ def test_two_replays_are_the_same_to_the_byte(project: Path) -> None:
 
 
 def test_gate_json_keeps_its_published_schema(project: Path) -> None:
+    import jsonschema
+
     jsonschema.Draft202012Validator.check_schema(gate_schema())
     validator = jsonschema.Draft202012Validator(gate_schema())
     judged(CHANGES)
@@ -251,6 +252,8 @@ def test_waivers_that_do_not_count(project: Path, fields: dict, words: str) -> N
 
 def test_what_an_ended_waiver_covered_counts_again(project: Path) -> None:
     """Nobody signed anew: the check fails (1), and the waiver is named with its owner and its last day."""
+    import jsonschema
+
     ended = waiver(check="flip_rate", expires=DAY - timedelta(1))
     found = judged({"flip_rate": 0.01}, waivers=[ended])
     assert (found.verdict, found.exit_code, found.waived) == ("fail", 1, ())

@@ -7,7 +7,6 @@ from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import jsonschema
 import pytest
 
 import fairbits
@@ -69,6 +68,8 @@ def test_junit_keeps_its_schema(outcomes: tuple[GateResult, GateResult], tmp_pat
 
 
 def test_sarif_keeps_its_schema(outcomes: tuple[GateResult, GateResult]) -> None:
+    import jsonschema
+
     schema = json.loads((HERE / "sarif.schema.json").read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
     rules = []

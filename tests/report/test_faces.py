@@ -8,7 +8,6 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -90,6 +89,8 @@ def test_sections_come_in_order(page: str) -> None:
 
 
 def test_a_stage_that_was_not_run_has_no_section(searched: Run, subject: Subject) -> None:
+    import jsonschema
+
     data = compute_report(searched, subject=subject, threads=1)
     assert data.debugged is None
     assert data.repaired is None
@@ -103,6 +104,8 @@ def test_a_stage_that_was_not_run_has_no_section(searched: Run, subject: Subject
 
 
 def test_the_summary_keeps_the_names_of_the_search(data: ReportData, audited: Run) -> None:
+    import jsonschema
+
     summary = summary_of(data)
     jsonschema.validate(summary, json_schema())
     assert audited.summary is not None
@@ -110,6 +113,8 @@ def test_the_summary_keeps_the_names_of_the_search(data: ReportData, audited: Ru
 
 
 def test_the_schema_refuses_what_is_wrong(data: ReportData) -> None:
+    import jsonschema
+
     summary = summary_of(data)
     summary["report"]["near"][0]["exact"] = "yes"
     with pytest.raises(jsonschema.ValidationError):
@@ -174,6 +179,8 @@ def test_a_search_that_did_not_end(searched: Run, subject: Subject, tmp_path: Pa
     """Killed: run.json says running, and there is no summary."""
     import shutil
 
+    import jsonschema
+
     folder = tmp_path / "killed"
     shutil.copytree(searched.folder, folder)
     (folder / "summary.json").unlink(missing_ok=True)
@@ -199,6 +206,8 @@ def test_one_two_three_and_four_protected_attributes(protected: list[str], tmp_p
 
 
 def test_a_regression_has_no_decisions(tmp_path: Path) -> None:
+    import jsonschema
+
     from fairbits import Network, Table
     from fairbits.subject import make_subject
 

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from pathlib import Path
 
-import jsonschema
 import pyarrow as pa
 import pytest
 
@@ -78,6 +77,8 @@ def test_formulas_are_text() -> None:
 
 
 def test_json_keeps_the_truth(data: ReportData) -> None:
+    import jsonschema
+
     summary = summary_of(data)
     jsonschema.validate(summary, json_schema())
     assert summary["subject"] == HOSTILE[0]
