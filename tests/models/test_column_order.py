@@ -124,3 +124,40 @@ def test_many_columns_are_cut_short() -> None:
     network = random_network(np.random.default_rng(0), [12, 1], head="linear")
     notes = fairbits.Audit(network, Table(np.zeros((3, 12))), Schema(attributes)).subject.notes
     assert "by their order (x0, x1, x2, x3, x4, x5, x6, …, x11);" in " ".join(notes)
+
+
+@pytest.mark.parametrize(
+    "names", [("0", "1", "2"), ("f0", "f1", "f2"), ("Column_0", "Column_1", "Column_2")], ids=" ".join
+)
+@pytest.mark.parametrize(
+    "kind", ["logistic", "forest", "neighbours", "lightgbm", "lightgbm file", "xgboost", "catboost"]
+)
+def test_names_of_the_table_are_its_own_whatever_they_look_like(
+    kind: str, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({name: rng.integers(0, top, 400) for name, top in zip(names, (2, 6, 9), strict=True)})
+    target = (frame[names[0]] + 0.4 * frame[names[1]] - 0.3 * frame[names[2]] + rng.normal(0, 0.3, 400) > 0.3) * 1
+    if kind.startswith("lightgbm"):
+        model = pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=8, verbose=-1)
+    elif kind in ("xgboost", "catboost"):
+        library, how = pytest.importorskip(kind), {"verbose": 0} if kind == "catboost" else {}
+        model = getattr(library, {"xgboost": "XGBClassifier", "catboost": "CatBoostClassifier"}[kind])(
+            n_estimators=8, **how
+        )
+    else:
+        model = {
+            "logistic": LogisticRegression(),
+            "forest": RandomForestClassifier(8, max_depth=5, random_state=0),
+            "neighbours": KNeighborsClassifier(9),
+        }[kind]
+    model.fit(frame, target)
+    given: Any = model
+    if kind == "lightgbm file":
+        given = tmp_path / "model.txt"
+        model.booster_.save_model(str(given))
+    table = frame[[names[2], names[0], names[1]]].assign(wanted=target)  # in another order than the model's
+    found = fairbits.Audit.from_table(given, table, target="wanted", protected=[names[0]], favourable=1).measure()
+    twins = np.stack([model.predict_proba(frame.assign(**{names[0]: value}))[:, 1] for value in (0, 1)], axis=1)
+    assert found.to_frame()["k"].tolist() == [int(k) for k in 1 + (np.ptp(twins, axis=1) > 0.025 + 2.0**-21)]

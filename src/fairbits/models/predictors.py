@@ -34,15 +34,20 @@ from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.outputs import Loaded, Names, Owner, column_note, output_order, plain_reading
 
 
-def names_of(predictor: Any) -> tuple[str, ...] | None:
+def names_of(predictor: Any, schema: Schema | None) -> tuple[str, ...] | None:
     """The columns of the frame that it was trained on, where it remembers them."""
     found = (_listed(attribute(predictor, name)) for name in ("feature_names_in_", "feature_names_", "feature_name"))
-    return own_names(next((names for names in found if names), ())) or None
+    return own_names(next((names for names in found if names), ()), schema) or None
 
 
-def own_names(names: Iterable[Any]) -> tuple[str, ...]:
-    """Names of columns, none where a library made them up of the numbers of an array's columns."""
+def own_names(names: Iterable[Any], schema: Schema | None) -> tuple[str, ...]:
+    """Names of columns, none where a library made them up of the numbers of an array's columns.
+
+    Names that the table has as well are its own, whatever they look like, and may stand in another order there.
+    """
     found = tuple(str(name) for name in names)
+    if schema is not None and not {*found}.isdisjoint(table_columns(schema)):
+        return found
     marks = ("Column_", "f", "")  # LightGBM's, XGBoost's, CatBoost's (which may also leave them empty)
     made_up = any(all(name in ("", f"{mark}{i}") for i, name in enumerate(found)) for mark in marks)
     return () if made_up else found
@@ -166,7 +171,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     name = f"the {type(predictor).__name__}"
     if schema is None:
         return _without_schema(predictor, options, name)
-    names, classes = names_of(predictor), classes_of(predictor)
+    names, classes = names_of(predictor, schema), classes_of(predictor)
     spread = None if names is None or options.columns else dummy_encoding(names, schema, dtype=np.float64)
     columns = options.columns or table_columns(schema)
     if spread is None and options.columns is None and names is not None:
@@ -256,7 +261,7 @@ def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
     """Rows of numbers go in as they are; the favourable class is given by its position."""
     width = width_of(predictor)
     ask = attribute(predictor, "predict_proba") or attribute(predictor, "predict")
-    if width is None or ask is None or names_of(predictor) is not None:
+    if width is None or ask is None or names_of(predictor, None) is not None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     box = BlackBox(ask, int(width), name=name, batch=options.batch, reading=plain_reading(options))
     return Loaded(box, None, classes_of(predictor))

@@ -195,7 +195,7 @@ def _owner(estimator: Any, schema: Schema, options: ModelOptions) -> Owner | Non
     """A model that was read, asked through its library with the owner's rows."""
     if options.input_format == "codes":
         return None
-    names = names_of(estimator)
+    names = names_of(estimator, schema)
     spread = None if names is None or options.columns else dummy_encoding(names, schema)
     ask = attribute(estimator, "predict_proba") if schema.classes else None
     columns = options.columns or (names if names is not None and spread is None else table_columns(schema))
@@ -305,9 +305,7 @@ def _asked(estimator: Any, schema: Schema | None, options: ModelOptions, why: st
 
 def _asked_after(refusal: RefusedRows, estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """The model as a black box where its encoders alone refuse rows that the whole of it takes, types and all."""
-    if schema is None or not names_of(
-        estimator
-    ):  # fitted on bare arrays: whether they held codes is for its owner to say
+    if schema is None or not names_of(estimator, schema):  # whether bare arrays held codes is for its owner to say
         raise refusal
     try:
         box = _asked(estimator, schema, options, "its encoders, asked alone, refuse rows that it takes itself.")

@@ -37,7 +37,7 @@ from fairbits.models.inputs import random_people
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema, with_model_classes
-from fairbits.models.predictors import RefusesMissing, from_predictor, label_columns, parts_of, spellings
+from fairbits.models.predictors import RefusesMissing, from_predictor, label_columns, own_names, parts_of, spellings
 from fairbits.models.registry import adapt_content
 from fairbits.models.trees.ensemble import Read, TreeModel
 from fairbits.models.trees.readers import (
@@ -157,8 +157,8 @@ def with_encoding(
 
 
 def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
-    """The model that was read, with the meaning of its output settled: a logit, a probability, or a value."""
-    ensemble = read.ensemble
+    """The model that was read, with its names settled and what it puts out: a logit, a probability, or a value."""
+    ensemble, read = read.ensemble, replace(read, names=own_names(read.names, schema))
     decides = bool(read.classes) if schema is None or schema.target is None else bool(schema.classes)
     if not read.classes and ensemble.outputs > 1:
         raise ModelError(f"{read.name} predicts {ensemble.outputs} values at once; give a model with one.")

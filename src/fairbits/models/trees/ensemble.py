@@ -344,7 +344,7 @@ def _flags(categories: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 class Read:
     """What a reader made of a model. ``classes`` as in TreeModel; ``labels`` are their names, where it names them.
 
-    ``names`` are those of features, none where the model was trained on an array. ``categories`` holds the values of
+    ``names`` are those of features, as a library may also make them up for an array. ``categories`` holds the values of
     each categorical feature in the order of the model's numbers for them, or None where the model does not remember
     them. ``refuses`` says that the library refuses categories that it has never seen, where others read them as
     missing.

@@ -22,7 +22,6 @@ import numpy.typing as npt
 from fairbits.domain import Attribute, text_of
 from fairbits.functions import c_log
 from fairbits.models.native.chain import NotNative
-from fairbits.models.predictors import own_names
 from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Read, Tree, check_tree
 
 # LightGBM writes lines of ``key=value``, first of the model, then of each tree. How a split decides:
@@ -62,7 +61,7 @@ def ensemble_of_booster(booster: Any) -> Read:
         raise NotNative("its categories do not say which columns they belong to.")
     known = lists if len(lists) == len(categorical) else [None] * len(categorical)
     values = dict(zip(categorical, known, strict=True))
-    return Read(ensemble, classes, "the LightGBM model", own_names(names), values, objective=objective)
+    return Read(ensemble, classes, "the LightGBM model", tuple(names), values, objective=objective)
 
 
 #: What predictions are made of; LightGBM's reader does without the rest, and trusts whatever stands in it.
@@ -248,7 +247,7 @@ def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
         ensemble,
         number,
         "the XGBoost model",
-        own_names(learner.get("feature_names") or ()),
+        tuple(learner.get("feature_names") or ()),
         known,
         refuses=True,
         objective=objective,
@@ -370,7 +369,7 @@ def ensemble_of_catboost(model: Any) -> Read:
     ensemble = Ensemble.build(trees, features=count, base=base, link=link, precision="float32", base_last=True)
     labels = facts.get("class_params", {}).get("class_names") if classes else None
     texts = None if not labels or len(labels) != classes else tuple(text_of(value) for value in labels)
-    names = own_names(model.feature_names_[:count])
+    names = tuple(str(name) for name in model.feature_names_[:count])
     return Read(ensemble, classes, "the CatBoost model", names, objective=loss, labels=texts)
 
 

@@ -157,7 +157,7 @@ def embedded(network: Network, schema: Schema, encoding: Encoding, classes: list
 def ways(subject: Subject, model: Any, classes: list[Any], *, encodings: Iterable[Encoding] = ()) -> list[About]:
     """How the model's owner may ask it, likeliest first: whichever gives back the audited scores is the one."""
     schema, options = subject.schema, subject.options
-    names = None if isinstance(model, Path) else names_of(model)
+    names = None if isinstance(model, Path) else names_of(model, schema)
     known = table_columns(schema)
     columns = [str(name) for name in names or options.columns or known]
     found: list[About] = []
