@@ -16,6 +16,7 @@ The tree, with the exit code of the command line::
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from fairbits.text import one_line, shortened, spoken
 
 #: Where a message about one row of a batch names the row.
 ROW = "{row}"
+#: Where in its source, and when, a compiled library raised an error.
+_PLACE = re.compile(r"^(\[[\d:]+\] \S+:\d+: |\[ONNXRuntimeError\] : \d+ : \w+ : (.*\.(cc|h):\d+ .*\) )?)")
 #: Letters of a sentence, and what is left of the start and the end of a longer one, which quotes too much: the culprit
 #: stands in front, the remedy behind.
 _MAX_LETTERS, _START, _END = 2_000, 1_500, 400
@@ -124,6 +127,26 @@ class MissingDependencyError(UsageError):
         super().__init__(
             f"{purpose} needs {package!r}, which is not installed: pip install {' '.join(found) or package}."
         )
+
+
+@contextmanager
+def foreign(what: str, kind: type[FairbitsError] = ModelError) -> Iterator[None]:
+    """Whatever another library raises within the block, an exit included, as one sentence that begins with ``what``."""
+    try:
+        yield
+    except FairbitsError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise kind(f"{what}: {reason(error)}") from error
+
+
+def reason(error: BaseException) -> str:
+    """The line of another library's message that says what is wrong, shortened to a sentence."""
+    lines = str(error).strip().splitlines() or [""]
+    first = lines[-1] if "TorchScript interpreter" in lines[0] else lines[0]  # whose own traceback comes first
+    said = _PLACE.sub("", first)
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return (text if len(text) <= 240 else text[:237] + "…").rstrip(".") + "."
 
 
 @contextmanager

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from fairbits._version import __version__
 from fairbits.data.registry import built_in, load_table
 from fairbits.domain import Codes, Decoder, Encoding
-from fairbits.errors import CapabilityError, FairbitsError, ModelError
+from fairbits.errors import CapabilityError, FairbitsError, ModelError, foreign
 from fairbits.models import (
     Fitting,
     Model,
@@ -38,7 +38,6 @@ from fairbits.models import (
     feed_of,
     fit_again,
     fit_to_schema,
-    foreign,
     fresh_estimator,
     innermost,
     last_step,

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Schema
-from fairbits.errors import ModelError, OptionError, SchemaError
+from fairbits.errors import ModelError, OptionError, SchemaError, foreign
 from fairbits.language.template import Wording, Words
 from fairbits.models import (
     Array,
@@ -41,7 +41,6 @@ from fairbits.models import (
     Network,
     attribute,
     classes_of,
-    foreign,
     headers_for,
     read_model,
 )

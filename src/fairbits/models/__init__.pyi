@@ -23,11 +23,9 @@ from .black_box import Repeated as Repeated
 from .black_box import TwinScores as TwinScores
 from .black_box import answers_vary as answers_vary
 from .black_box import attribute as attribute
-from .black_box import foreign as foreign
 from .black_box import fresh_scores as fresh_scores
 from .black_box import no_model as no_model
 from .black_box import numbers_in as numbers_in
-from .black_box import reason as reason
 from .black_box import wrap_foreign as wrap_foreign
 from .estimator import Feed as Feed
 from .estimator import classes_in_order as classes_in_order

@@ -8,9 +8,7 @@ What the outputs mean is no matter of whoever asks: :class:`Reading` says it, an
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -19,14 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, DecisionRule
-from fairbits.errors import CapabilityError, FairbitsError, ModelError, OptionError
+from fairbits.errors import CapabilityError, ModelError, OptionError, foreign
 from fairbits.functions import expit, softmax
 from fairbits.models.base import Array, HasClassScores, HasFreshScores, Model, Wrapper, checked_rows
 from fairbits.models.options import BATCH
 
 Ask = Callable[[Codes], Any]
-#: Where in its source, and when, a compiled library raised an error.
-_PLACE = re.compile(r"^(\[[\d:]+\] \S+:\d+: |\[ONNXRuntimeError\] : \d+ : \w+ : (.*\.(cc|h):\d+ .*\) )?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,26 +288,6 @@ def numbers_in(answer: Any, rows: int, name: str) -> npt.NDArray[np.float64]:
     if table.shape[:1] != (rows,) or table.ndim > 2:
         raise ModelError(f"{name} was asked about {rows:,} rows and answered with an array of shape {table.shape}.")
     return table[:, 0] if table.shape == (rows, 1) else table
-
-
-@contextmanager
-def foreign(what: str, kind: type[FairbitsError] = ModelError) -> Iterator[None]:
-    """Whatever another library raises within the block, an exit included, as one sentence that begins with ``what``."""
-    try:
-        yield
-    except FairbitsError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise kind(f"{what}: {reason(error)}") from error
-
-
-def reason(error: BaseException) -> str:
-    """The line of another library's message that says what is wrong, shortened to a sentence."""
-    lines = str(error).strip().splitlines() or [""]
-    first = lines[-1] if "TorchScript interpreter" in lines[0] else lines[0]  # whose own traceback comes first
-    said = _PLACE.sub("", first)
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return (text if len(text) <= 240 else text[:237] + "…").rstrip(".") + "."
 
 
 Integers = npt.NDArray[np.int64]

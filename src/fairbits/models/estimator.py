@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
-from fairbits.errors import CapabilityError, FairbitsError, ModelError
+from fairbits.errors import CapabilityError, FairbitsError, ModelError, foreign, reason
 from fairbits.models.base import Model, kind_of
-from fairbits.models.black_box import attribute, foreign, reason
+from fairbits.models.black_box import attribute
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.predictors import classes_of, named_frame, trained_on_categories

@@ -21,8 +21,7 @@ import numpy as np
 
 from fairbits import sandbox
 from fairbits.domain import Schema
-from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import foreign
+from fairbits.errors import FairbitsError, ModelError, foreign
 from fairbits.models.options import ModelOptions
 
 #: Entries of an archive; a forest of a thousand trees has some ten thousand.

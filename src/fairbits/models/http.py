@@ -42,9 +42,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Schema
-from fairbits.errors import ModelError, OptionError
+from fairbits.errors import ModelError, OptionError, foreign, reason
 from fairbits.models.base import Array, needed
-from fairbits.models.black_box import BlackBox, foreign, reason
+from fairbits.models.black_box import BlackBox
 from fairbits.models.options import BATCH, ModelOptions
 from fairbits.models.outputs import Loaded, plain_reading
 from fairbits.text import shortened

@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
-from fairbits.errors import ModelError, choose_from
-from fairbits.models.black_box import foreign
+from fairbits.errors import ModelError, choose_from, foreign
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Encoding, Schema
-from fairbits.errors import MissingDependencyError, ModelError
-from fairbits.models.black_box import BlackBox, foreign, reason
+from fairbits.errors import MissingDependencyError, ModelError, foreign, reason
+from fairbits.models.black_box import BlackBox
 from fairbits.models.guards import options_after_trial
 from fairbits.models.inputs import Slot, random_people, slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource

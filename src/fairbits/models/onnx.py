@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MAX_MODEL_BYTES, Codes, Decoder, Encoding, Schema, table_columns
-from fairbits.errors import ModelError
+from fairbits.errors import ModelError, foreign
 from fairbits.models.base import needed
-from fairbits.models.black_box import BlackBox, Reading, foreign
+from fairbits.models.black_box import BlackBox, Reading
 from fairbits.models.guards import check_file, options_after_trial
 from fairbits.models.inputs import encoding_of, random_people, slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource

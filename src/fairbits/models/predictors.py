@@ -28,8 +28,8 @@ from fairbits.domain import (
     text_of,
     values_of,
 )
-from fairbits.errors import FairbitsError, ModelError, choose_from
-from fairbits.models.black_box import BlackBox, attribute, reason
+from fairbits.errors import FairbitsError, ModelError, choose_from, reason
+from fairbits.models.black_box import BlackBox, attribute
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.outputs import Loaded, Names, Owner, column_note, output_order, plain_reading
 

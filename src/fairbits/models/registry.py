@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.domain import Encoding, Schema
-from fairbits.errors import FairbitsError, ModelError, choose_from
+from fairbits.errors import FairbitsError, ModelError, choose_from, foreign
 from fairbits.models.base import Model, needed
-from fairbits.models.black_box import attribute, foreign, homes_of, is_model, wrap_foreign
+from fairbits.models.black_box import attribute, homes_of, is_model, wrap_foreign
 from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, options_after_trial
 from fairbits.models.native.network import Network, read_npz
 from fairbits.models.options import ModelOptions

@@ -32,8 +32,8 @@ from fairbits.domain import (
     table_columns,
     text_of,
 )
-from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import attribute, foreign, homes_of
+from fairbits.errors import FairbitsError, ModelError, foreign
+from fairbits.models.black_box import attribute, homes_of
 from fairbits.models.inputs import (
     PEOPLE,
     Encoders,

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits import sandbox
-from fairbits.errors import ModelError
+from fairbits.errors import ModelError, foreign
 from fairbits.models.base import needed
-from fairbits.models.black_box import Reading, foreign, numbers_in
+from fairbits.models.black_box import Reading, numbers_in
 from fairbits.models.guards import check_file, options_after_trial
 from fairbits.models.onnx import check_sizes, named, session_of, typed
 from fairbits.models.options import ModelOptions

@@ -31,9 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema
-from fairbits.errors import ModelError, OptionError, choose_from
+from fairbits.errors import ModelError, OptionError, choose_from, foreign
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows, needed
-from fairbits.models.black_box import attribute, foreign
+from fairbits.models.black_box import attribute
 from fairbits.models.guards import options_after_trial
 from fairbits.models.inputs import Slot, random_people, slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource

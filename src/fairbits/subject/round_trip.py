@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Encoding, Numeric, RawTable, Schema, Table, table_columns, text_of
-from fairbits.errors import FairbitsError
+from fairbits.errors import FairbitsError, reason
 from fairbits.models import (
     BlackBox,
     Loaded,
@@ -30,7 +30,6 @@ from fairbits.models import (
     numbers_in,
     output_kind_of,
     reading_of,
-    reason,
 )
 from fairbits.randomness import generator, sampled_rows
 from fairbits.subject.quality import area_under_curve, variance_explained

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MAX_MODEL_BYTES
-from fairbits.errors import ModelError, OptionError, choose_from
+from fairbits.errors import ModelError, OptionError, choose_from, foreign
 from fairbits.functions import expit, logsumexp, softmax
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
-from fairbits.models.black_box import foreign
 from fairbits.models.guards import check_archive, check_arrays
 
 Values = npt.NDArray[Any]

@@ -29,9 +29,9 @@ from fairbits.domain import (
     text_of,
     values_of,
 )
-from fairbits.errors import FairbitsError, MissingDependencyError, ModelError, choose_from
+from fairbits.errors import FairbitsError, MissingDependencyError, ModelError, choose_from, foreign
 from fairbits.functions import expit
-from fairbits.models.black_box import attribute, foreign
+from fairbits.models.black_box import attribute
 from fairbits.models.guards import options_after_trial
 from fairbits.models.inputs import random_people
 from fairbits.models.native.chain import NotNative
