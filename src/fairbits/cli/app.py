@@ -125,8 +125,8 @@ def _commit() -> str:
     if not (home / ".git").exists() or not (home / "src" / "fairbits").is_dir() or shutil.which("git") is None:
         return ""
     git = ["git", "-C", str(home), "describe", "--always", "--dirty", "--exclude=*"]
-    found = subprocess.run(git, capture_output=True, text=True, check=False)  # noqa: S603 - no word of it is from outside
-    return f" (commit {found.stdout.strip()})" if found.returncode == 0 else ""
+    answer = subprocess.run(git, capture_output=True, text=True, check=False)  # noqa: S603 - no word of it is from outside
+    return f" (commit {answer.stdout.strip()})" if answer.returncode == 0 else ""
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -266,8 +266,8 @@ def lacks_memory(error: BaseException) -> bool:
     could not start a thread or load a library: then no file is to blame.
     """
     if isinstance(error, FairbitsError):
-        return any(_is_starved(one) for one in chain(error) if one is not error)
-    return any(_says_so(one) for one in chain(error))
+        return any(_is_starved(cause) for cause in chain(error) if cause is not error)
+    return any(_says_so(cause) for cause in chain(error))
 
 
 def _is_starved(error: BaseException) -> bool:

@@ -36,20 +36,20 @@ def argument(default: Any = MISSING, help: str = "", *, metavar: str | None = No
 class Flag(click.Option):
     """An option as its record describes it; names of earlier releases work and are not shown."""
 
-    def __init__(self, one: Field[Any], kind: Any, name: str):
-        about = one.metadata
-        base, self.missing = _base(kind), one.default
+    def __init__(self, field: Field[Any], kind: Any, name: str):
+        about = field.metadata
+        base, self.missing = _base(kind), field.default
         switch = base is bool
         self.about, self.read = about, about["read"]
         super().__init__(
-            [flag_of(one), *about["was"], name],
+            [flag_of(field), *about["was"], name],
             default=False if switch and self.missing is not None else None,
             is_flag=switch,
             multiple=base is dict,
             type=None if switch else _type(base, about),
             metavar=None if switch else about["metavar"] or _METAVARS.get(base),
             help=about["help"],
-            required=self.missing is MISSING and one.default_factory is MISSING,
+            required=self.missing is MISSING and field.default_factory is MISSING,
         )
         usual = about["shown"] or ("" if self.missing in (None, MISSING, (), frozenset()) else str(self.missing))
         if usual and not switch:
@@ -75,14 +75,14 @@ class Flag(click.Option):
 class Word(click.Argument):
     """A word without a flag, with its help."""
 
-    def __init__(self, one: Field[Any], kind: Any, name: str):
-        self.about, self.missing, many = one.metadata, one.default, one.metadata["many"]
-        shown = one.metadata["metavar"] or name.upper()
+    def __init__(self, field: Field[Any], kind: Any, name: str):
+        self.about, self.missing, many = field.metadata, field.default, field.metadata["many"]
+        shown = field.metadata["metavar"] or name.upper()
         super().__init__(
             [name],
             required=self.missing is MISSING,
             nargs=-1 if many else 1,
-            type=_type(_base(kind), one.metadata),
+            type=_type(_base(kind), field.metadata),
             metavar=shown if self.missing is MISSING or shown.startswith("[") else f"[{shown}]",
         )
 
@@ -94,7 +94,7 @@ class Word(click.Argument):
 def _base(kind: Any) -> Any:
     """The kind of value that an annotation speaks of: int of ``int | None``, dict of a mapping."""
     if get_origin(kind) in (Union, types.UnionType):
-        kind = next(one for one in get_args(kind) if one is not type(None))
+        kind = next(member for member in get_args(kind) if member is not type(None))
     origin = get_origin(kind)
     return dict if isinstance(origin, type) and issubclass(origin, Mapping) else origin or kind
 
@@ -116,18 +116,18 @@ class Command(click.Command):
             kind = hints[parameter]
             if is_dataclass(kind):
                 own = get_type_hints(kind)
-                shown = [one for one in fields_of(kind) if not one.metadata["python_only"]]
-                made: list[Any] = [Flag(one, own[one.name], f"{parameter}__{one.name}") for one in shown]
+                shown = [field for field in fields_of(kind) if not field.metadata["python_only"]]
+                made: list[Any] = [Flag(field, own[field.name], f"{parameter}__{field.name}") for field in shown]
                 self._made.append((parameter, kind, made))
             else:
-                one = about.default
-                one.name = parameter
-                made = [(Word if one.metadata.get("argument") else Flag)(one, kind, parameter)]
+                default = about.default
+                default.name = parameter
+                made = [(Word if default.metadata.get("argument") else Flag)(default, kind, parameter)]
                 self._made.append((parameter, None, made))
-        flags = [one for _, _, made in self._made for one in made]
+        flags = [flag for _, _, made in self._made for flag in made]
         super().__init__(
             name,
-            params=[*flags, *([all_flag()] if any(one.name == "as_json" for one in flags) else []), *help_flags()],
+            params=[*flags, *([all_flag()] if any(flag.name == "as_json" for flag in flags) else []), *help_flags()],
             help=inspect.getdoc(function),
             short_help=summary,
             add_help_option=False,
@@ -136,14 +136,14 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; an option that takes one value may be given once: of two lists only the last would count."""
         seen = set()
-        for one in self.make_parser(ctx).parse_args(args=list(args))[2]:
-            if not isinstance(one, Flag) or one.multiple or one.is_flag:
+        for parameter in self.make_parser(ctx).parse_args(args=list(args))[2]:
+            if not isinstance(parameter, Flag) or parameter.multiple or parameter.is_flag:
                 continue
-            if one.name in seen:
+            if parameter.name in seen:
                 raise OptionError(
-                    f"{one.opts[0]} is given more than once; give it once, the names of a list with commas."
+                    f"{parameter.opts[0]} is given more than once; give it once, the names of a list with commas."
                 )
-            seen.add(one.name)
+            seen.add(parameter.name)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -153,21 +153,21 @@ class Command(click.Command):
             if kind is None:
                 given[parameter] = made[0].value(ctx.params[parameter])
             else:
-                values = {one.name.partition("__")[2]: one.value(ctx.params[one.name]) for one in made}
+                values = {flag.name.partition("__")[2]: flag.value(ctx.params[flag.name]) for flag in made}
                 given[parameter] = kind(**values)
         return ctx.invoke(self._function, **given)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Arguments, then options in their groups; with ``-h`` the main ones alone."""
         short = bool(ctx.meta.get("fairbits.short"))
-        words = [one for one in self.params if isinstance(one, Word) and one.about["help"]]
+        words = [param for param in self.params if isinstance(param, Word) and param.about["help"]]
         groups: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for one in self.params:
-            about: Mapping[str, Any] = one.about if isinstance(one, Flag) else {"rare": False, "group": None}
-            record = one.get_help_record(ctx) if isinstance(one, click.Option) else None
+        for param in self.params:
+            about: Mapping[str, Any] = param.about if isinstance(param, Flag) else {"rare": False, "group": None}
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None and not (short and (about["rare"] or about["group"])):
                 groups.setdefault(about["group"] or "Options", []).append(record)
-        lists = {"Arguments": [(one.make_metavar(ctx), one.about["help"]) for one in words], **groups}
+        lists = {"Arguments": [(word.make_metavar(ctx), word.about["help"]) for word in words], **groups}
         for title, records in lists.items():
             if records:
                 with formatter.section(title):
@@ -198,9 +198,9 @@ def all_flag() -> click.Option:
 def help_flags(*, short: bool = True) -> Iterator[click.Option]:
     """Two kinds of help, or one for what has no shorter one."""
 
-    def show(ctx: click.Context, one: click.Parameter, wanted: bool) -> None:
+    def show(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
         if wanted and not ctx.resilient_parsing:
-            ctx.meta["fairbits.short"] = one.opts == [SHORT]
+            ctx.meta["fairbits.short"] = parameter.opts == [SHORT]
             click.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
 

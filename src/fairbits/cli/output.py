@@ -81,7 +81,7 @@ def safe_output() -> Iterator[None]:
     """Put the filter before stdout and stderr, once; what their encoding cannot hold is replaced."""
     before = sys.stdout, sys.stderr
     undo = [_lenient(stream) for stream in before]
-    safe = [one if one is None or isinstance(one, SafeStream) else SafeStream(one) for one in before]
+    safe = [stream if stream is None or isinstance(stream, SafeStream) else SafeStream(stream) for stream in before]
     sys.stdout, sys.stderr = cast(list[TextIO], safe)
     try:
         yield

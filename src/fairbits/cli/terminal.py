@@ -51,8 +51,8 @@ class Console(rich_console.Console):
     @property
     def file(self) -> IO[str]:
         """The stream to write to: where our filter stands before it, the side that lets colours through."""
-        found = rich_console.Console.file.fget(self)  # type: ignore[attr-defined]
-        return cast(IO[str], found.rich_proxied_file) if isinstance(found, SafeStream) else found
+        stream = rich_console.Console.file.fget(self)  # type: ignore[attr-defined]
+        return cast(IO[str], stream.rich_proxied_file) if isinstance(stream, SafeStream) else stream
 
     @file.setter
     def file(self, stream: IO[str]) -> None:
@@ -66,7 +66,7 @@ class Console(rich_console.Console):
             yield segment if segment.control else Segment(harmless_lines(segment.text), segment.style)
 
 
-def show(found: Iterable[b.Block] | b.Page, *last: str, everything: bool | None = None) -> None:
+def show(blocks: Iterable[b.Block] | b.Page, *last: str, everything: bool | None = None) -> None:
     """Print blocks or a page, and what to do next; at most 25 lines unless everything is asked for (``--all``).
 
     Notes and warnings limit what the figures say: up to half of the lines are theirs, whatever else is left out.
@@ -77,7 +77,7 @@ def show(found: Iterable[b.Block] | b.Page, *last: str, everything: bool | None 
     console = Console(highlight=False)
     pieces = [
         (piece, isinstance(block, b.Paragraph) and block.tone in ("note", "warning"))
-        for block in (_blocks_of(found) if isinstance(found, b.Page) else found)
+        for block in (_blocks_of(blocks) if isinstance(blocks, b.Page) else blocks)
         for piece in _drawn(block, everything=whole)
     ]
     drawn = [_lines(console, piece) for piece, _ in pieces]
@@ -284,16 +284,16 @@ def _stacked(row: Sequence[b.Text], *, everything: bool) -> Padding:
     return Padding(inline((b.Strong(head), " ", *kept)), (0, 0, 0, 2))
 
 
-def _person(one: b.PersonCard, *, everything: bool) -> Text:
-    text = Text(f"\n{one.rank:>2}. ", style="bold")
-    text.append(f"{harmless(one.k)}  ", style="bold red")
-    own = f"  {harmless(one.own)}" if one.own else ""
-    text.append(f"{harmless(one.bits)}{own}  ({harmless(one.place)})", style="not bold")
-    text.append("".join(f"  {tag}" for tag in one.tags), style="yellow not bold")
-    for value, meaning in one.ends:
+def _person(card: b.PersonCard, *, everything: bool) -> Text:
+    text = Text(f"\n{card.rank:>2}. ", style="bold")
+    text.append(f"{harmless(card.k)}  ", style="bold red")
+    own = f"  {harmless(card.own)}" if card.own else ""
+    text.append(f"{harmless(card.bits)}{own}  ({harmless(card.place)})", style="not bold")
+    text.append("".join(f"  {tag}" for tag in card.tags), style="yellow not bold")
+    for value, meaning in card.ends:
         text.append(f"\n    {value}  {harmless(meaning)}", style="not bold")
     folded = textwrap.fill(
-        harmless(", ".join(f"{name} {value}" for name, value in one.facts)),
+        harmless(", ".join(f"{name} {value}" for name, value in card.facts)),
         WIDTH,
         initial_indent="    ",
         subsequent_indent="    ",
@@ -302,4 +302,4 @@ def _person(one: b.PersonCard, *, everything: bool) -> Text:
         placeholder=" …",
     )
     text.append(f"\n{folded}", style="dim not bold")
-    return text.append(f"\n    {harmless(one.small)}" if one.small else "", style="dim not bold")
+    return text.append(f"\n    {harmless(card.small)}" if card.small else "", style="dim not bold")

@@ -36,41 +36,41 @@ from fairbits.store import write_whole
 from fairbits.text import joined, number, percent, signed
 
 
-def diff_page(found: ModelDiff) -> Page:
+def diff_page(diff: ModelDiff) -> Page:
     return Page(
-        subject=f"{found.a.name} → {found.b.name}",
+        subject=f"{diff.a.name} → {diff.b.name}",
         command="diff",
-        title=f"{found.a.name} and {found.b.name}: two models",
-        sentence=found.sentence.replace(" %", "\N{NO-BREAK SPACE}%"),
-        opening=tuple(_opening(found)),
-        parts=tuple(_parts(found)),
+        title=f"{diff.a.name} and {diff.b.name}: two models",
+        sentence=diff.sentence.replace(" %", "\N{NO-BREAK SPACE}%"),
+        opening=tuple(_opening(diff)),
+        parts=tuple(_parts(diff)),
         made_from="both models",
     )
 
 
-def _opening(found: ModelDiff) -> Iterator[Block]:
-    total = number(found.rows_total)
-    people = f"All {total}" if found.rows == found.rows_total else f"{number(found.rows)} of {total}"
+def _opening(diff: ModelDiff) -> Iterator[Block]:
+    total = number(diff.rows_total)
+    people = f"All {total}" if diff.rows == diff.rows_total else f"{number(diff.rows)} of {total}"
     yield Paragraph(
-        f"A is {found.a.name}, B is {found.b.name}. {people} people of the table, each under all "
-        f"{number(found.m)} combinations of {joined(list(found.protected))}, asked of both models. Scores of the same "
-        f"twin differ by {found.score_distance:.3g} on average, at most by {found.score_distance_max:.3g}.",
+        f"A is {diff.a.name}, B is {diff.b.name}. {people} people of the table, each under all "
+        f"{number(diff.m)} combinations of {joined(list(diff.protected))}, asked of both models. Scores of the same "
+        f"twin differ by {diff.score_distance:.3g} on average, at most by {diff.score_distance_max:.3g}.",
         tone="lead",
     )
-    yield from paragraphs((f"Note: {line}" for line in found.notes), "note")
+    yield from paragraphs((f"Note: {line}" for line in diff.notes), "note")
 
 
-def _sides(found: ModelDiff) -> Block:
+def _sides(diff: ModelDiff) -> Block:
     sides = []
-    for name, side in (("A", found.a), ("B", found.b)):
+    for name, side in (("A", diff.a), ("B", diff.b)):
         digest = (Code(f"sha256 {side.sha256}"),) if side.sha256 else ()
         known = Paragraph((f"{side.model}, identity {side.identity} ", *digest), tone="small")
         sides.append([Heading(f"{name}: {side.name}"), *paragraphs(side.quality.lines(), "small"), known])
     return Columns(sides)
 
 
-def _parts(found: ModelDiff) -> Iterator[PagePart]:
-    exact = "exact" if found.rows == found.rows_total else "statistical"
+def _parts(diff: ModelDiff) -> Iterator[PagePart]:
+    exact = "exact" if diff.rows == diff.rows_total else "statistical"
     lead = (
         "Everybody is compared with themselves: the change is B minus A ",
         Tag(exact),
@@ -79,7 +79,7 @@ def _parts(found: ModelDiff) -> Iterator[PagePart]:
     )
     table = TableBlock(
         [label("figure"), *(shown(head) for head in ("A", "B", "change", "95 % interval")), label("")],
-        [_shift(one) for one in found.shifts],
+        [_shift(shift) for shift in diff.shifts],
     )
     yield PagePart(
         "figures",
@@ -90,26 +90,24 @@ def _parts(found: ModelDiff) -> Iterator[PagePart]:
             Paragraph("Open: the interval holds 0, so these people do not tell.", tone="small"),
         ],
     )
-    yield PagePart("models", "The two models", [_sides(found)])
-    if found.changed:
-        yield PagePart("decisions", "Decisions that changed", [_changed(found.changed)])
-    yield PagePart("groups", "Groups", [_groups(found)])
-    rose = f"k rose for {number(found.k_rose)} people and fell for {number(found.k_fell)} of {number(found.rows)}."
-    first = (
-        f" The first {len(found.people)}, by classes gained, then by the span that was added:" if found.people else ""
-    )
+    yield PagePart("models", "The two models", [_sides(diff)])
+    if diff.changed:
+        yield PagePart("decisions", "Decisions that changed", [_changed(diff.changed)])
+    yield PagePart("groups", "Groups", [_groups(diff)])
+    rose = f"k rose for {number(diff.k_rose)} people and fell for {number(diff.k_fell)} of {number(diff.rows)}."
+    first = f" The first {len(diff.people)}, by classes gained, then by the span that was added:" if diff.people else ""
     worse: list[Block] = [Paragraph(rose + first, kind="exact", tone="lead")]
-    if found.people:
-        worse.append(People([_person(i, one) for i, one in enumerate(found.people, 1)], found.changed is not None))
+    if diff.people:
+        worse.append(People([_person(i, person) for i, person in enumerate(diff.people, 1)], diff.changed is not None))
     yield PagePart("worse", "Who got worse", worse)
-    if found.layers:
-        yield _layers(found)
+    if diff.layers:
+        yield _layers(diff)
     about = (
-        f"ε = {found.epsilon:g}, {found.partition} partition, seed {found.seed}. Layers as in CRADLE (Pham et al., "
+        f"ε = {diff.epsilon:g}, {diff.partition} partition, seed {diff.seed}. Layers as in CRADLE (Pham et al., "
         "ICSE 2019). A decision that changed is not by itself a harm, and one that stayed is not by itself right."
     )
     yield PagePart(
-        "again", "Reproduce", [*([Commands([found.command])] if found.command else []), Paragraph(about, tone="small")]
+        "again", "Reproduce", [*([Commands([diff.command])] if diff.command else []), Paragraph(about, tone="small")]
     )
 
 
@@ -127,45 +125,45 @@ def _changed(changed: Changed) -> Block:
     return Cards(cards)
 
 
-def _groups(found: ModelDiff) -> Block:
+def _groups(diff: ModelDiff) -> Block:
     columns = [label("people as they are"), figure("people"), share("selected, A"), share("B"), shown("change")]
     columns += [shown("95 % interval"), figure("lost"), figure("gained"), shown("mean k"), share("k rose for")]
     rows = []
-    for one in found.groups:
-        change, ends = _change(one.selection_change, share=True)
-        selected = (one.selection_before, one.selection_after, change or "–", ends or "under 10 people")
-        more = (one.lost, one.gained, _change(one.k_change, share=False)[0], one.rose)
-        rows.append((f"{one.attribute}: {one.group}", one.people, *selected, *more))
-    kept = range(10) if found.changed else (0, 1, 8, 9)
+    for group in diff.groups:
+        change, ends = _change(group.selection_change, share=True)
+        selected = (group.selection_before, group.selection_after, change or "–", ends or "under 10 people")
+        more = (group.lost, group.gained, _change(group.k_change, share=False)[0], group.rose)
+        rows.append((f"{group.attribute}: {group.group}", group.people, *selected, *more))
+    kept = range(10) if diff.changed else (0, 1, 8, 9)
     return TableBlock([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
 
 
-def _person(rank: int, one: PersonShift) -> PersonCard:
+def _person(rank: int, shift: PersonShift) -> PersonCard:
     facts = [
-        ("span of the twins' scores", f"{number(one.span_before, 3)} → {number(one.span_after, 3)}"),
-        ("own score", f"{number(one.score_before, 3)} → {number(one.score_after, 3)}"),
+        ("span of the twins' scores", f"{number(shift.span_before, 3)} → {number(shift.span_after, 3)}"),
+        ("own score", f"{number(shift.score_before, 3)} → {number(shift.score_after, 3)}"),
     ]
-    if one.decision_before is not None:
-        facts.append(("own decision", f"{one.decision_before} → {one.decision_after}"))
-    facts += [("lowest in B, as", one.worst), ("highest in B, as", one.best)]
+    if shift.decision_before is not None:
+        facts.append(("own decision", f"{shift.decision_before} → {shift.decision_after}"))
+    facts += [("lowest in B, as", shift.worst), ("highest in B, as", shift.best)]
     return PersonCard(
         id=f"person-{rank}",
         rank=rank,
-        k=f"k {one.k_before} → {one.k_after}",
+        k=f"k {shift.k_before} → {shift.k_after}",
         bits="",
-        own=", ".join(one.own.values()),
-        place=one.place,
-        tags=("flips now",) if one.flips_after and not one.flips_before else (),
+        own=", ".join(shift.own.values()),
+        place=shift.place,
+        tags=("flips now",) if shift.flips_after and not shift.flips_before else (),
         ends=(),
         facts=facts,
     )
 
 
-def _layers(found: ModelDiff) -> PagePart:
-    most = f"; of the later ones, layer {found.adds_most} adds most" if found.adds_most else ""
-    where = f"In layer {found.parted}, the first whose outputs differ by more than rounding{most}."
-    where = "Nowhere: all layers put out the same, but for rounding." if found.parted is None else where
-    widest = max((layer.relative for layer in found.layers), default=0.0) or 1.0
+def _layers(diff: ModelDiff) -> PagePart:
+    most = f"; of the later ones, layer {diff.adds_most} adds most" if diff.adds_most else ""
+    where = f"In layer {diff.parted}, the first whose outputs differ by more than rounding{most}."
+    where = "Nowhere: all layers put out the same, but for rounding." if diff.parted is None else where
+    widest = max((layer.relative for layer in diff.layers), default=0.0) or 1.0
     columns = [
         label("layer"),
         figure("width"),
@@ -176,47 +174,47 @@ def _layers(found: ModelDiff) -> PagePart:
     ]
     rows = [
         (
-            f"{one.layer} (output)" if one is found.layers[-1] else str(one.layer),
-            one.width,
-            f"{one.distance:.3g}",
-            one.relative,
-            Bar(one.relative / widest),
-            "from nothing" if one.rise > 1000 else signed(one.rise, 2),
+            f"{layer.layer} (output)" if layer is diff.layers[-1] else str(layer.layer),
+            layer.width,
+            f"{layer.distance:.3g}",
+            layer.relative,
+            Bar(layer.relative / widest),
+            "from nothing" if layer.rise > 1000 else signed(layer.rise, 2),
         )
-        for one in found.layers
+        for layer in diff.layers
     ]
-    parted = frozenset(i for i, one in enumerate(found.layers) if one.layer == found.parted)
+    parted = frozenset(i for i, layer in enumerate(diff.layers) if layer.layer == diff.parted)
     lead = f"{where} Mean absolute difference over people and neurons, and how much a layer adds to those before it."
     return PagePart(
         "layers", "Where the outputs part", [Paragraph(lead, tone="lead"), TableBlock(columns, rows, marked=parted)]
     )
 
 
-def write_diff(found: ModelDiff, path: Path) -> None:
+def write_diff(diff: ModelDiff, path: Path) -> None:
     try:
-        write_whole(path, render_page(diff_page(found)).encode())
+        write_whole(path, render_page(diff_page(diff)).encode())
     except OSError as error:
         raise OptionError(f"cannot write {str(path)!r}: {error.strerror or error}; choose another --html.") from None
 
 
-def _shift(one: Shift) -> tuple[Text, ...]:
+def _shift(shift: Shift) -> tuple[Text, ...]:
     """Name, before, after, change, interval and verdict, as people read them."""
     show: Callable[[float | None], str] = (
-        percent if one.share else partial(number, digits=0 if one.name == "k_max" else 2)
+        percent if shift.share else partial(number, digits=0 if shift.name == "k_max" else 2)
     )
-    change, ends = _change(one.change, share=one.share)
-    exact = one.change is not None and one.change.low == one.change.high
-    verdict = "" if one.verdict == "–" else Tag(one.verdict)
-    return one.words, show(one.before), show(one.after), change, "" if exact else ends, verdict
+    change, ends = _change(shift.change, share=shift.share)
+    exact = shift.change is not None and shift.change.low == shift.change.high
+    verdict = "" if shift.verdict == "–" else Tag(shift.verdict)
+    return shift.words, show(shift.before), show(shift.after), change, "" if exact else ends, verdict
 
 
-def _change(found: PairedChange | None, *, share: bool) -> tuple[str, str]:
+def _change(change: PairedChange | None, *, share: bool) -> tuple[str, str]:
     """A change and its interval; nothing where it is not known."""
-    if found is None:
+    if change is None:
         return "", ""
     scale, digits = (100, 1) if share else (1, 2)
     said = [
         "0" if round(scale * end, digits) == 0 else signed(scale * end, digits)
-        for end in (found.value, found.low, found.high)
+        for end in (change.value, change.low, change.high)
     ]
     return said[0] + (" pts" if share else ""), f"{said[1]} to {said[2]}"

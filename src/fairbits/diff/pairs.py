@@ -80,7 +80,7 @@ def answers_of(
     schema = subject.schema
     codes = subject.table.codes
     own = decided_rows(subject)
-    found = evaluator.evaluate(codes, progress=progress)
+    figures = evaluator.evaluate(codes, progress=progress)
     decisions = np.full(len(codes), UNDECIDED, dtype=np.int64)
     if len(schema.classes) == 2 and own.selected is not None:
         decisions = schema.rule.decide(own.scores)
@@ -89,10 +89,10 @@ def answers_of(
             rows = slice(start, start + _CHUNK)
             chosen = decided(subject.model, subject.encoding.encode(codes[rows]), schema)
             decisions[rows] = UNDECIDED if chosen is None else chosen
-    flips = np.zeros(len(codes), dtype=np.bool_) if schema.regression else np.asarray(found.flips)
+    flips = np.zeros(len(codes), dtype=np.bool_) if schema.regression else np.asarray(figures.flips)
     rule = rule_words(schema.favourable, schema.rule.threshold, probability=schema.score_range is None)
     return Answers(
-        found.k.astype(np.int64), flips, np.asarray(own.scores, np.float64), decisions, identity, rule, found
+        figures.k.astype(np.int64), flips, np.asarray(own.scores, np.float64), decisions, identity, rule, figures
     )
 
 
@@ -141,15 +141,15 @@ def paired_changes(
     moved = np.round(after - before, 9)
     ends = np.asarray(spans, dtype=np.float64)
     drawn: dict[str, Any] = {"level": level, "resamples": resamples, "people": people, "weight": weight}
-    found = bounded_means(moved, rng, lows=-ends, highs=ends, **drawn)
+    estimates = bounded_means(moved, rng, lows=-ends, highs=ends, **drawn)
     own = moved
     if people is not None:
         own = np.zeros((int(people.max()) + 1, moved.shape[1]))
         np.add.at(own, people, moved)
     worse, better = (own > 0).sum(axis=0), (own < 0).sum(axis=0)
     return [
-        PairedChange(one.value, one.low, one.high, int(up), int(down))
-        for one, up, down in zip(found, worse, better, strict=True)
+        PairedChange(estimate.value, estimate.low, estimate.high, int(up), int(down))
+        for estimate, up, down in zip(estimates, worse, better, strict=True)
     ]
 
 
@@ -164,7 +164,7 @@ def mean_change(
     weight: Floats | None = None,
 ) -> PairedChange:
     """How a mean rose between two answers about the same people."""
-    was, now = (np.asarray(one, dtype=np.float64)[:, None] for one in (before, after))
+    was, now = (np.asarray(side, dtype=np.float64)[:, None] for side in (before, after))
     return paired_changes(was, now, rng, spans=limit, level=level, people=people, weight=weight)[0]
 
 
@@ -181,8 +181,8 @@ def rate_change(
 
     It counts people alike, so it says nothing about weighted ones: there the interval alone decides.
     """
-    found = mean_change(before, after, rng, limit=1.0, level=level, people=people, weight=weight)
-    return found if weight is not None else replace(found, p_value=mcnemar(found.worse, found.better))
+    changes = mean_change(before, after, rng, limit=1.0, level=level, people=people, weight=weight)
+    return changes if weight is not None else replace(changes, p_value=mcnemar(changes.worse, changes.better))
 
 
 def impact(
@@ -192,10 +192,10 @@ def impact(
 
     The interval is that of :func:`fairbits.measure.lowest_ratio`.
     """
-    counts, chosen = (_counted(groups, one, weight) for one in (groups.known, selected))
+    counts, chosen = (_counted(groups, side, weight) for side in (groups.known, selected))
     worth, fit = _worth(groups, [selected], people, weight)
-    found = lowest_ratio(chosen[fit] / counts[fit] * worth[fit], worth[fit], level=level)
-    return None if found is None else (found[0], f"{groups.name} {groups.labels[fit[found[1]]]}")
+    lowest = lowest_ratio(chosen[fit] / counts[fit] * worth[fit], worth[fit], level=level)
+    return None if lowest is None else (lowest[0], f"{groups.name} {groups.labels[fit[lowest[1]]]}")
 
 
 def impact_change(
@@ -216,8 +216,8 @@ def impact_change(
     the sample are allowed for.
     """
     counts, *cells = (
-        _counted(groups, one, weight)
-        for one in [groups.known, ~before & ~after, after & ~before, before & ~after, before & after]
+        _counted(groups, members, weight)
+        for members in [groups.known, ~before & ~after, after & ~before, before & ~after, before & after]
     )
     shares = np.column_stack(cells) / np.where(counts > 0, counts, 1.0)[:, None]
     old, new = (shares[:, moment].sum(axis=1) for moment in (_BEFORE, _AFTER))
@@ -270,7 +270,7 @@ def _worth(
     counts = groups.counts.astype(np.float64)
     for code in np.flatnonzero(counts) if people is not None or weight is not None else ():
         here = groups.codes == code
-        whose, own = (None if one is None else one[here] for one in (people, weight))
+        whose, own = (None if column is None else column[here] for column in (people, weight))
         empty = own is not None and not own.any()
         counts[code] = 0.0 if empty else min(worth_of(answer[here], whose, own) for answer in answers)
     return counts, np.flatnonzero(counts >= MIN_GROUP)
@@ -288,10 +288,10 @@ def _lowest(rates: Floats) -> Floats:
     return np.asarray(np.where(top > 0, rates.min(axis=-1) / np.where(top > 0, top, 1.0), 1.0))
 
 
-def widest(found: Sequence[PairedChange]) -> PairedChange:
+def widest(changes: Sequence[PairedChange]) -> PairedChange:
     """The largest of several changes, with ends that hold for the largest of the true ones."""
-    worst = max(found, key=lambda one: one.value)
-    low, high = max(one.low for one in found), max(one.high for one in found)
+    worst = max(changes, key=lambda change: change.value)
+    low, high = max(change.low for change in changes), max(change.high for change in changes)
     return PairedChange(worst.value, min(low, worst.value), high, worst.worse, worst.better, worst.p_value)
 
 
@@ -473,8 +473,8 @@ class ModelDiff:
 
     def document(self) -> dict[str, Any]:
         """For JSON."""
-        found: dict[str, Any] = plain(self)
-        found |= {"format": FORMAT, "sentence": self.sentence, "same": self.same}
-        found["shifts"] = [{**plain(one), "verdict": one.verdict} for one in self.shifts]
-        found |= {name: {**found[name], "quality": getattr(self, name).quality.figures()} for name in ("a", "b")}
-        return found
+        document: dict[str, Any] = plain(self)
+        document |= {"format": FORMAT, "sentence": self.sentence, "same": self.same}
+        document["shifts"] = [{**plain(shift), "verdict": shift.verdict} for shift in self.shifts]
+        document |= {name: {**document[name], "quality": getattr(self, name).quality.figures()} for name in ("a", "b")}
+        return document

@@ -50,10 +50,15 @@ def check_same_people(a: Subject, b: Subject) -> None:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         listed = ", ".join(repr(name[:40]) for name in names[:3])
         raise OptionError(f"the schemas differ: only one of both has {listed}{more}; {_REMEDY}")
-    for one in a.schema.attributes:
-        other = b.schema[one.name]
-        if (one.kind, one.labels, one.low, one.upper) != (other.kind, other.labels, other.low, other.upper):
-            raise OptionError(f"the schemas differ: {one.name!r} has other values in A than in B; {_REMEDY}")
+    for attribute in a.schema.attributes:
+        other = b.schema[attribute.name]
+        if (attribute.kind, attribute.labels, attribute.low, attribute.upper) != (
+            other.kind,
+            other.labels,
+            other.low,
+            other.upper,
+        ):
+            raise OptionError(f"the schemas differ: {attribute.name!r} has other values in A than in B; {_REMEDY}")
     if a.schema.names != b.schema.names:
         raise OptionError(f"the schemas differ: the attributes come in another order in B than in A; {_REMEDY}")
     for what, x, y in (
@@ -81,7 +86,7 @@ def check_same_people(a: Subject, b: Subject) -> None:
 
 
 def _shown(value: object) -> str:
-    listed = ", ".join(sorted(str(one)[:40] for one in value)) if isinstance(value, set) else str(value)[:80]
+    listed = ", ".join(sorted(str(item)[:40] for item in value)) if isinstance(value, set) else str(value)[:80]
     return listed or "none"
 
 
@@ -100,22 +105,22 @@ def layer_shifts(a: Subject, b: Subject, codes: Codes) -> tuple[tuple[LayerShift
     if shapes[0] != shapes[1]:
         words = ["–".join(map(str, shape)) for shape in shapes]
         return (), f"the networks have other shapes ({words[0]} and {words[1]}): their layers cannot be compared."
-    found, before = [], 0.0
-    for number, (one, other) in enumerate(zip(*outputs, strict=True), 1):
-        x, y = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    gaps, before = [], 0.0
+    for number, (first, other) in enumerate(zip(*outputs, strict=True), 1):
+        x, y = np.asarray(first, dtype=np.float64), np.asarray(other, dtype=np.float64)
         distance = float(np.abs(x - y).mean())
         relative = distance / max(float(np.abs(x).mean()), _TINY)
-        found.append(LayerShift(number, x.shape[1], distance, relative, (distance - before) / (before + _TINY)))
+        gaps.append(LayerShift(number, x.shape[1], distance, relative, (distance - before) / (before + _TINY)))
         before = max(before, distance)
-    return tuple(found), ""
+    return tuple(gaps), ""
 
 
 def parting(layers: tuple[LayerShift, ...]) -> tuple[int | None, int | None]:
     """The first layer whose outputs differ by more than rounding, and the later one that adds most to it."""
-    parted = next((one.layer for one in layers if one.relative > ROUNDING), None)
+    parted = next((layer.layer for layer in layers if layer.relative > ROUNDING), None)
     most = max(
-        [one for one in layers if parted is not None and one.layer > parted and one.rise > 0],
-        key=lambda one: one.rise,
+        [layer for layer in layers if parted is not None and layer.layer > parted and layer.rise > 0],
+        key=lambda shift: shift.rise,
         default=None,
     )
     return parted, None if most is None else most.layer
@@ -147,8 +152,8 @@ def group_shifts(
     rng: np.random.Generator,
     whose: npt.NDArray[np.int64] | None = None,
 ) -> tuple[GroupShift, ...]:
-    decides = all(one.favoured is not None for one in sides)
-    columns = [np.column_stack([one.figures.k, one.favoured] if decides else [one.figures.k]) for one in sides]
+    decides = all(side.favoured is not None for side in sides)
+    columns = [np.column_stack([side.figures.k, side.favoured] if decides else [side.figures.k]) for side in sides]
     spans = [float(max(sides[0].figures.m - 1, 1)), 1.0][: columns[0].shape[1]]
     shifts = []
     for grouping in groupings_of(subject.schema, table):
@@ -157,12 +162,12 @@ def group_shifts(
             people = int(here.sum())
             if not people:
                 continue
-            before, after = (one[here].astype(np.float64) for one in columns)
-            members, weight = (None if one is None else one[here] for one in (whose, table.weight))
+            before, after = (column[here].astype(np.float64) for column in columns)
+            members, weight = (None if column is None else column[here] for column in (whose, table.weight))
             if weight is not None and not weight.any():
                 continue  # nobody of the population
             means = paired_changes(before, after, rng, spans=spans, resamples=500, people=members, weight=weight)
-            rates = [np.average(one, axis=0, weights=weight).tolist() for one in (before, after)]
+            rates = [np.average(side, axis=0, weights=weight).tolist() for side in (before, after)]
             enough = (people if members is None else len(np.unique(members))) >= MIN_PEOPLE
             shifts.append(
                 GroupShift(
@@ -185,33 +190,33 @@ def person_shifts(
     subject: Subject, evaluator: Evaluator, table: Table, own: list[_Side], top: int
 ) -> tuple[PersonShift, ...]:
     """Those who got worse, most classes gained first, then the most added span."""
-    found = [one.figures for one in own]
-    rise = found[1].k.astype(int) - found[0].k
-    wider = found[1].span.astype(float) - found[0].span
+    figures = [side.figures for side in own]
+    rise = figures[1].k.astype(int) - figures[0].k
+    wider = figures[1].span.astype(float) - figures[0].span
     order = np.lexsort((np.arange(len(table)), -wider, -rise))
     twins, schema = evaluator.twins, subject.schema
     people = []
     for row in order[:top]:
-        if rise[row] <= 0 and not (rise[row] == 0 and found[1].flips[row] and not found[0].flips[row]):
+        if rise[row] <= 0 and not (rise[row] == 0 and figures[1].flips[row] and not figures[0].flips[row]):
             break
         person = schema.read(table.codes[row])
-        decisions = [None if one.classes is None else str(one.classes[row]) for one in own]
+        decisions = [None if side.classes is None else str(side.classes[row]) for side in own]
         people.append(
             PersonShift(
                 place=table.place(int(row)),
                 own={name: person[name] for name in schema.protected},
-                k_before=int(found[0].k[row]),
-                k_after=int(found[1].k[row]),
-                span_before=float(found[0].span[row]),
-                span_after=float(found[1].span[row]),
+                k_before=int(figures[0].k[row]),
+                k_after=int(figures[1].k[row]),
+                span_before=float(figures[0].span[row]),
+                span_after=float(figures[1].span[row]),
                 score_before=float(own[0].scores[row]),
                 score_after=float(own[1].scores[row]),
                 decision_before=decisions[0],
                 decision_after=decisions[1],
-                flips_before=bool(found[0].flips[row]),
-                flips_after=bool(found[1].flips[row]),
-                worst=twins.label(int(found[1].low_twin[row]), table.codes[row]),
-                best=twins.label(int(found[1].high_twin[row]), table.codes[row]),
+                flips_before=bool(figures[0].flips[row]),
+                flips_after=bool(figures[1].flips[row]),
+                worst=twins.label(int(figures[1].low_twin[row]), table.codes[row]),
+                best=twins.label(int(figures[1].high_twin[row]), table.codes[row]),
             )
         )
     return tuple(people)
@@ -287,13 +292,13 @@ def _rows(
     """Who is compared, and why not everybody."""
     if people is not None and people < 1:
         raise OptionError(f"--people is {people}; at least one must be compared.")
-    native = all(one.native for one in evaluators)
+    native = all(evaluator.native for evaluator in evaluators)
     limit = max(1, (MAX_SCORES if native else MAX_FOREIGN_SCORES) // evaluators[0].m)
     most, why = min(limit, len(table)), f"{limit * evaluators[0].m:,} scores of twins are the most"
     if people is not None:
         most, why = min(people, len(table)), "as asked for"
     elif not native:
-        each = sum(_seconds_each(one, table) for one in evaluators if not one.native)
+        each = sum(_seconds_each(evaluator, table) for evaluator in evaluators if not evaluator.native)
         # The power of two below: a clock that is a little off does not change who is compared.
         fits = 1 << max(0, int(MAX_SECONDS / max(each, 1e-9)).bit_length() - 1)
         if fits < most:
@@ -328,25 +333,30 @@ def _twin_distance(evaluators: list[Evaluator], table: Table) -> tuple[float, fl
 
 def _accuracy(a: Subject, b: Subject, own: list[_Side], table: Table, rng: np.random.Generator) -> tuple[Shift, ...]:
     """Accuracy on held-out rows where there are any: rows that a model was trained on flatter it."""
-    tests = [one.test for one in (a, b) if one.test is not None and one.test.labels is not None and len(one.test)]
-    right: list[Any] = [one.right for one in own]
-    if any(one is None for one in right):
+    tests = [
+        subject.test
+        for subject in (a, b)
+        if subject.test is not None and subject.test.labels is not None and len(subject.test)
+    ]
+    right: list[Any] = [side.right for side in own]
+    if any(answers is None for answers in right):
         return ()
     on: RowsJudged = "unknown" if table.held_out is None else "held-out" if table.held_out.any() else "training"
     if len(tests) == 2 and np.array_equal(tests[0].codes, tests[1].codes):
         decided = (
-            scored_rows(one.model, one.encoding, one.schema, test)[1] for one, test in zip((a, b), tests, strict=True)
+            scored_rows(side.model, side.encoding, side.schema, test)[1]
+            for side, test in zip((a, b), tests, strict=True)
         )
         right = [decisions == test.labels for decisions, test in zip(decided, tests, strict=True)]
         table, on = tests[0], "held-out"
     elif table.held_out is not None and table.held_out.any():
         kept = np.flatnonzero(table.held_out)
-        right, table = [one[kept] for one in right], table.rows(kept)
-    before, after = (np.asarray(one, np.float64)[:, None] for one in right)
+        right, table = [answers[kept] for answers in right], table.rows(kept)
+    before, after = (np.asarray(answers, np.float64)[:, None] for answers in right)
     drawn: dict[str, Any] = {"people": people_of(a.schema, table), "weight": table.weight}
     moved = paired_changes(before, after, rng, spans=[1.0], **drawn)[0]
     change = moved if (before != after).any() else PairedChange(0.0, 0.0, 0.0, 0, 0)
-    was, now = (float(np.average(one[:, 0], weights=table.weight)) for one in (before, after))
+    was, now = (float(np.average(side[:, 0], weights=table.weight)) for side in (before, after))
     return (Shift("accuracy", f"accuracy {rows_judged_words(on, len(table))}", was, now, change, True, -1),)
 
 
@@ -361,38 +371,40 @@ def _shifts(
     limit, regression = evaluator.bits_limit, evaluator.schema.regression
     #: Name, words, everybody's figure, the most that it can move by, whether it is a share, and which way is worse.
     figures: list[tuple[str, str, Callable[[_Side], Any], float, bool, int]] = [
-        ("favourable_rate", "decided favourably", lambda one: one.favoured, 1, True, 0),
-        ("flip_rate", "decision flips (ID)", lambda one: None if regression else one.figures.flips, 1, True, 1),
-        ("split_rate", "more than one class", lambda one: one.figures.k > 1, 1, True, 1),
-        ("k_mean", "mean k", lambda one: one.figures.k, evaluator.m - 1, False, 1),
-        ("q_inf_mean", "mean bits, Q∞", lambda one: one.figures.q_inf, limit, False, 1),
-        ("q_1_mean", "mean bits, Q1", lambda one: one.figures.q_1, limit, False, 1),
+        ("favourable_rate", "decided favourably", lambda side: side.favoured, 1, True, 0),
+        ("flip_rate", "decision flips (ID)", lambda side: None if regression else side.figures.flips, 1, True, 1),
+        ("split_rate", "more than one class", lambda side: side.figures.k > 1, 1, True, 1),
+        ("k_mean", "mean k", lambda side: side.figures.k, evaluator.m - 1, False, 1),
+        ("q_inf_mean", "mean bits, Q∞", lambda side: side.figures.q_inf, limit, False, 1),
+        ("q_1_mean", "mean bits, Q1", lambda side: side.figures.q_1, limit, False, 1),
     ]
-    figures = [one for one in figures if all(one[2](side) is not None for side in own)]
-    before, after = (np.column_stack([one[2](side) for one in figures]).astype(float) for side in own)
+    figures = [figure for figure in figures if all(figure[2](side) is not None for side in own)]
+    before, after = (np.column_stack([figure[2](side) for figure in figures]).astype(float) for side in own)
     changes = paired_changes(
         before, after, rng, spans=[max(span, 1e-9) for *_, span, _, _ in figures], people=whose, weight=weight
     )
     # Where nobody moved at all there is no chance in it: the change is exactly 0 for these people.
     moved = (before != after).any(axis=0)
-    changes = [one if there else PairedChange(0.0, 0.0, 0.0, 0, 0) for one, there in zip(changes, moved, strict=True)]
-    means = zip(*(np.average(one, axis=0, weights=weight).tolist() for one in (before, after)), strict=True)
+    changes = [
+        change if there else PairedChange(0.0, 0.0, 0.0, 0, 0) for change, there in zip(changes, moved, strict=True)
+    ]
+    means = zip(*(np.average(side, axis=0, weights=weight).tolist() for side in (before, after)), strict=True)
     shifts = [
         Shift(name, words, mean[0], mean[1], change, share, worse)
         for (name, words, _, _, share, worse), mean, change in zip(figures, means, changes, strict=True)
     ]
-    most = [float(one.figures.k.max()) for one in own]
+    most = [float(side.figures.k.max()) for side in own]
     return (*shifts, Shift("k_max", "largest k", most[0], most[1], None))
 
 
 def _changed(own: list[_Side], whose: npt.NDArray[np.int64] | None, weight: Floats | None) -> Changed | None:
-    one, other = own
-    if one.classes is None or other.classes is None:
+    first, other = own
+    if first.classes is None or other.classes is None:
         return None
-    moved = np.asarray(one.classes != other.classes, np.bool_)
-    lost, gained = int((one.favoured & ~other.favoured).sum()), int((~one.favoured & other.favoured).sum())
-    judged = one.right is not None and other.right is not None
-    made = [int((was & ~now).sum()) for was, now in ((other.right, one.right), (one.right, other.right)) if judged]
+    moved = np.asarray(first.classes != other.classes, np.bool_)
+    lost, gained = int((first.favoured & ~other.favoured).sum()), int((~first.favoured & other.favoured).sum())
+    judged = first.right is not None and other.right is not None
+    made = [int((was & ~now).sum()) for was, now in ((other.right, first.right), (first.right, other.right)) if judged]
     return Changed(int(moved.sum()), rate_of(moved, people=whose, weight=weight), lost, gained, *(made or (None, None)))
 
 
@@ -416,7 +428,7 @@ def _notes(a: Subject, b: Subject, why: str) -> tuple[str, ...]:
         *([why] if why else []),
         *([f"A decides from {ours:g} on and B from {theirs:g}."] if ours != theirs else []),
         *([f"{widths}: people are the same, codes are not."] if a.encoding.width != b.encoding.width else []),
-        *[f"{name} decides against the labels of the table." for name, one in (("A", a), ("B", b)) if one.as_is],
+        *[f"{name} decides against the labels of the table." for name, side in (("A", a), ("B", b)) if side.as_is],
     )
 
 
@@ -424,17 +436,17 @@ def sides_of(
     a: str | Path, b: str | Path, *, subject: str | Path | None = None, **grants: Unpack[GrantOptions]
 ) -> tuple[Subject, Subject]:
     shared = None if subject is None else _subject(subject, grants) or load_subject(subject, **grants)
-    found = [_subject(one, grants) for one in (a, b)]
+    subjects = [_subject(place, grants) for place in (a, b)]
     for place, text in enumerate((a, b)):
-        if found[place] is None and not (Path(text).is_file() or is_url(str(text)) or is_reference(str(text))):
-            found[place] = load_subject(text, **grants)  # says what is there instead
-    shared = shared or found[0] or found[1]
+        if subjects[place] is None and not (Path(text).is_file() or is_url(str(text)) or is_reference(str(text))):
+            subjects[place] = load_subject(text, **grants)  # says what is there instead
+    shared = shared or subjects[0] or subjects[1]
     if shared is None:
         raise OptionError(
             f"{str(a)!r} and {str(b)!r} are models, and nothing says whom they decide about; add --subject with a "
             f"subject.toml or a built-in name."
         )
-    sides = [one or with_model(shared, str(text), **grants) for one, text in zip(found, (a, b), strict=True)]
+    sides = [subject or with_model(shared, str(text), **grants) for subject, text in zip(subjects, (a, b), strict=True)]
     return sides[0], sides[1]
 
 

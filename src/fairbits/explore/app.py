@@ -93,8 +93,8 @@ def build_app(explorer: Explorer, *, token: str, hosts: Iterable[str]) -> ASGIAp
         document = await _document(request, MAX_BYTES, "question", 'an object such as {"codes": [3, 40], "hold": []}')
         return JSONResponse(await run_in_threadpool(explorer.answer, asked_of(document, explorer.schema)))
 
-    async def guarded(request: Request, found: RequestResponseEndpoint) -> Response:
-        response = _refused(request, token.encode(), own) or await found(request)
+    async def guarded(request: Request, endpoint: RequestResponseEndpoint) -> Response:
+        response = _refused(request, token.encode(), own) or await endpoint(request)
         response.headers.update(_HEADERS)  # they keep the page to itself
         return response
 
@@ -151,7 +151,7 @@ def guarded_answer(guard: Guard, document: Any) -> dict[str, Any]:
     if len(people) > MAX_PEOPLE:
         raise OptionError(f"the request names {len(people):,} people; send at most {MAX_PEOPLE:,} at a time.")
     schema = guard.schema
-    codes = np.stack([_codes(schema, {str(name): _text(value) for name, value in one.items()}) for one in people])
+    codes = np.stack([_codes(schema, {str(name): _text(value) for name, value in person.items()}) for person in people])
     if schema.regression:
         return {"scores": guard.people_scores(codes).tolist(), "proof": guard.proof}
     # Asked once: decisions are those of the scores beside them, also where a model varies.

@@ -128,8 +128,8 @@ def row_of(values: Any, schema: Schema) -> Codes:
     """A row of one value for each attribute that says who a person is; protected ones are those of the first twin."""
     free = schema.person_columns
     if not isinstance(values, list) or len(values) != len(free):
-        found = f"{len(values)} values" if isinstance(values, list) else type(values).__name__
-        raise OptionError(f"a person has {len(free)} values, one for each attribute, but got {found}.")
+        received = f"{len(values)} values" if isinstance(values, list) else type(values).__name__
+        raise OptionError(f"a person has {len(free)} values, one for each attribute, but got {received}.")
     codes = blank_row(schema)
     for column, value in zip(free, values, strict=True):
         codes[column] = _code(value, schema.attributes[column])
@@ -138,7 +138,10 @@ def row_of(values: Any, schema: Schema) -> Codes:
 
 def blank_row(schema: Schema) -> Codes:
     """Nobody in particular: protected attributes as the first twin has them, others at their lowest."""
-    return np.array([one.twin_values()[0] if one.protected else one.low for one in schema.attributes], dtype=np.float64)
+    return np.array(
+        [attribute.twin_values()[0] if attribute.protected else attribute.low for attribute in schema.attributes],
+        dtype=np.float64,
+    )
 
 
 def _code(value: Any, attribute: Attribute) -> float:
@@ -156,12 +159,12 @@ def _code(value: Any, attribute: Attribute) -> float:
 def _holds(given: Any) -> tuple[Hold, ...]:
     if not isinstance(given, list):
         raise OptionError(f"hold is a list of neurons, but got {type(given).__name__}.")
-    found = []
-    for one in given:
-        if not (isinstance(one, dict) and set(one) == {"layer", "neuron", "at"} and isinstance(one["at"], str)):
+    dos = []
+    for entry in given:
+        if not (isinstance(entry, dict) and set(entry) == {"layer", "neuron", "at"} and isinstance(entry["at"], str)):
             raise OptionError('a neuron to hold looks like {"layer": 1, "neuron": 0, "at": "zero"}; one does not.')
-        found.append(Hold(_whole(one["layer"], "layer"), _whole(one["neuron"], "neuron"), one["at"]))
-    return tuple(found)
+        dos.append(Hold(_whole(entry["layer"], "layer"), _whole(entry["neuron"], "neuron"), entry["at"]))
+    return tuple(dos)
 
 
 def _whole(value: Any, what: str) -> int:
@@ -234,12 +237,12 @@ class Switches:
 
     def dos(self, holds: Sequence[Hold]) -> tuple[Do, ...]:
         """All interventions in a fixed order."""
-        found: dict[tuple[int, int], Do] = {}
+        dos: dict[tuple[int, int], Do] = {}
         for hold in holds:
-            if (hold.layer, hold.neuron) in found:
+            if (hold.layer, hold.neuron) in dos:
                 raise OptionError(f"neuron {hold.neuron} of layer {hold.layer} is held twice; name it once.")
-            found[hold.layer, hold.neuron] = self.do(hold)
-        return tuple(found[key] for key in sorted(found))
+            dos[hold.layer, hold.neuron] = self.do(hold)
+        return tuple(dos[key] for key in sorted(dos))
 
     def document(self, suspect: int | None, acd: dict[int, float]) -> list[dict[str, Any]]:
         shown = slice(0, MAX_NEURONS)
@@ -295,9 +298,9 @@ class Explorer:
         """People as the page takes them, real ones first: a name, k, the free codes, and which twin a real row is."""
         # Real ones as measured; where nothing was measured yet, the rows that the search came across.
         real = [self.row(number + 1) for number in self._worst_rows] or self._cases("changed = 0")
-        found = [*real, *self._cases("changed <> 0")] or [self.row(1)]
-        k = self.evaluator.evaluate(np.stack([row_of(one["codes"], self.evaluator.schema) for one in found])).k
-        return [{**one, "k": int(own)} for one, own in zip(found, k, strict=True)]
+        listed = [*real, *self._cases("changed <> 0")] or [self.row(1)]
+        k = self.evaluator.evaluate(np.stack([row_of(person["codes"], self.evaluator.schema) for person in listed])).k
+        return [{**person, "k": int(own)} for person, own in zip(listed, k, strict=True)]
 
     def row(self, number: int) -> dict[str, Any]:
         if not 1 <= number <= len(self.subject.table):
@@ -328,9 +331,9 @@ class Explorer:
         self.answer(asked_of({"codes": codes, "layer": 1 if self.switches.values else None}, self.schema))
 
     def start(self) -> dict[str, Any]:
-        found = read_debug(self.run.folder)
-        known = [one for one in found.neurons if one.layer == found.suspect] if found else []
-        acd = {one.neuron: one.acd for one in known if one.acd is not None}
+        debugged = read_debug(self.run.folder)
+        known = [neuron for neuron in debugged.neurons if neuron.layer == debugged.suspect] if debugged else []
+        acd = {effect.neuron: effect.acd for effect in known if effect.acd is not None}
         axes = axes_of(self.evaluator)
         return {
             "subject": shortened(self.subject.name, LABEL),
@@ -354,7 +357,7 @@ class Explorer:
             "attributes": [_field(self.schema.attributes[column]) for column in self.schema.person_columns],
             "people": self.everybody(),
             "rows": len(self.subject.table),
-            "layers": self.switches.document(found.suspect if found else None, acd),
+            "layers": self.switches.document(debugged.suspect if debugged else None, acd),
             "no_layers": self.switches.reason,
             "embedded": False,
             "judged": 0 if self._ready(()).accuracy is None else len(self._judged.table),
@@ -372,7 +375,7 @@ class Explorer:
             before = None
             if dos or asked.guard:
                 whole = figures_of(portrait_of(plain.evaluator, asked.codes), plain.evaluator)
-                before = {one: whole[one] for one in ("k", "bits", "low", "high", "flips")} | {
+                before = {name: whole[name] for name in ("k", "bits", "low", "high", "flips")} | {
                     "accuracy": plain.accuracy
                 }
             return {

@@ -167,8 +167,8 @@ def _trees(evaluator: Evaluator) -> dict[str, Any] | None:
     arrays = ("roots", "output", "feature", "threshold", "left", "right", "missing", "missing_left", "sets", "values")
     return {
         **{name: _packed(getattr(trees, name)) for name in (*arrays, "base")},
-        "members": [_packed(one) for one in trees.members],
-        "known": [None if one is None else _packed(one) for one in trees.known],
+        "members": [_packed(member) for member in trees.members],
+        "known": [None if nodes is None else _packed(nodes) for nodes in trees.known],
         "width": trees.width,
         "link": trees.link,
         "slope": trees.slope,
@@ -199,21 +199,21 @@ def _inputs(encoding: Encoding) -> dict[str, Any]:
 def _people(explorer: Explorer, people: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """People with what only the table knows: how far they are from a real row, and twins who break rules but exist."""
     evaluator = explorer.evaluator
-    found = []
-    for one in people:
-        codes = row_of(one["codes"], explorer.schema)[None]
+    layers = []
+    for person in people:
+        codes = row_of(person["codes"], explorer.schema)[None]
         valid, ruled = evaluator.valid_twins(codes), evaluator.by_rules.valid_twins(codes)
         also = [] if valid is None or ruled is None else np.flatnonzero(valid[0] & ~ruled[0]).tolist()
-        found.append({**one, "also": also, "distance": explorer.distance_of(codes)})
-    return found
+        layers.append({**person, "also": also, "distance": explorer.distance_of(codes)})
+    return layers
 
 
 def _packed(array: Any) -> dict[str, str]:
     """An array for JavaScript: the letters of its kind, and its bytes."""
-    found = np.ascontiguousarray(array)
-    real = "f4" if found.dtype == np.float32 else "f8"
-    kind = {"f": real, "b": "u1"}.get(found.dtype.kind, "i4")
-    return {"kind": kind, "bytes": base64.b64encode(found.astype(f"<{kind}").tobytes()).decode()}
+    contiguous = np.ascontiguousarray(array)
+    real = "f4" if contiguous.dtype == np.float32 else "f8"
+    kind = {"f": real, "b": "u1"}.get(contiguous.dtype.kind, "i4")
+    return {"kind": kind, "bytes": base64.b64encode(contiguous.astype(f"<{kind}").tobytes()).decode()}
 
 
 def _page(head: str, tail: str, foot: str) -> str:

@@ -122,32 +122,32 @@ class StrategyComparison:
     @property
     def sentence(self) -> str:
         """Who found the most, as far as the test can tell."""
-        found = self.standing
+        current = self.standing
         ids = {entry.strategy: entry.mean("id_cases") or 0.0 for entry in self.entries}
-        if not ids[found.best]:
+        if not ids[current.best]:
             return "No strategy found an ID case."
-        top = f"{found.best} found {ids[found.best]:,.0f} ID cases"
+        top = f"{current.best} found {ids[current.best]:,.0f} ID cases"
         if len(self.entries) == 1:
             return f"{top}; there is nobody to compare it with."
-        if not found.tested:
+        if not current.tested:
             return f"{top}, the most in one run each: another run may change the order."
-        if found.winner is not None:
+        if current.winner is not None:
             return f"{top} on average, more than any other strategy (told apart from all of them)."
         needed = runs_needed(len(self.entries) - 1)
         few = f"; telling {len(self.entries)} strategies apart takes at least {needed} runs each"
         short = few if self.contest.repeats < needed else ""
-        return f"{top} on average, the most, but is not told apart from {joined(list(found.tied))}{short}."
+        return f"{top} on average, the most, but is not told apart from {joined(list(current.tied))}{short}."
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
         rows = [
             {
-                "strategy": one.strategy,
-                **{name: {"mean": one.mean(name), "deviation": one.deviation(name)} for name in FIGURES},
-                "against_dice": None if one.verdict is None else asdict(one.verdict),
-                "runs": one.runs,
+                "strategy": entry.strategy,
+                **{name: {"mean": entry.mean(name), "deviation": entry.deviation(name)} for name in FIGURES},
+                "against_dice": None if entry.verdict is None else asdict(entry.verdict),
+                "runs": entry.runs,
             }
-            for one in self.entries
+            for entry in self.entries
         ]
         return {
             "subject": self.subject,
@@ -184,9 +184,9 @@ def pace(run: store.Run, seconds: float) -> list[int]:
     """ID cases found so far, at the end of each of some equal steps of time."""
     step = f"least(floor(seconds / {max(seconds, 1e-9)!r} * {STEPS}), {STEPS - 1})::INTEGER"
     table = run.query(f"SELECT {step} AS step, count(*) AS ids FROM cases WHERE flips GROUP BY 1")  # noqa: S608
-    found = np.zeros(STEPS, dtype=np.int64)
-    found[table["step"].to_numpy()] = table["ids"].to_numpy()
-    return found.cumsum().tolist()
+    counts = np.zeros(STEPS, dtype=np.int64)
+    counts[table["step"].to_numpy()] = table["ids"].to_numpy()
+    return counts.cumsum().tolist()
 
 
 #: ID cases looked at, and of these the ones compared pair by pair.
@@ -272,7 +272,7 @@ class Arena:
         needs = {name: search.lacking(kind, self.problem) for name, kind in search.STRATEGIES.items()}
         left_out = {name: missing for name in names if (missing := needs[name]) is not None}
         for name, missing in left_out.items() if wanted is not None else ():
-            able = ", ".join(one for one in needs if needs[one] is None)
+            able = ", ".join(need for need in needs if needs[need] is None)
             raise CapabilityError(f"strategy {name!r} needs {missing}, which this model lacks; use some of: {able}.")
         return [name for name in names if name not in left_out], left_out
 
@@ -361,7 +361,7 @@ def compare(
     names, left_out = arena_of(desk, None, None, contest.settings(REFERENCE, 0)).entrants(strategies)
     elsewhere = executor_options is not None and executor_options.elsewhere
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
-        (found,) = strategy_runs(
+        (runs,) = strategy_runs(
             [(None, None, "")],
             contest,
             names,
@@ -371,9 +371,9 @@ def compare(
             shared=scale.Portable.of(subject, **grants) if elsewhere else subject,
             progress=progress,
         )
-    ids = {name: [run["id_cases"] for run in runs] for name, runs in found.items()}
+    ids = {name: [run["id_cases"] for run in runs] for name, runs in runs.items()}
     verdicts = against_one(ids, REFERENCE) if REFERENCE in ids else {}
-    entries = [Entry(name, runs, verdicts.get(name)) for name, runs in found.items()]
+    entries = [Entry(name, runs, verdicts.get(name)) for name, runs in runs.items()]
     result = StrategyComparison(subject.name, contest, entries, left_out, subject.checked(as_is=True).quality)
     if folder is not None:
         result.write_csv(Path(folder) / TABLE)

@@ -98,10 +98,10 @@ class Cells:
 def content_of(*packages: str) -> str:
     """A hash of the source of some of our packages: what was computed by other code is not kept."""
     home = Path(str(files("fairbits")))
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for file in sorted(path for name in packages for path in (home / name).rglob("*.py")):
-        found.update(file.relative_to(home).as_posix().encode() + b"\0" + file.read_bytes())
-    return found.hexdigest()
+        digest.update(file.relative_to(home).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def figures_of(
@@ -115,8 +115,8 @@ def figures_of(
 ) -> list[dict[str, Any]]:
     """The figures of all cells, those made that are not kept yet; other cells go on when a worker fails at one."""
     executor_options = executor_options or ExecutorOptions()
-    found = {one.label: cells.ready(one.label, one.identity(desk)) for one in wanted}
-    missing = [one for one in wanted if found[one.label] is None]
+    kept = {cell.label: cells.ready(cell.label, cell.identity(desk)) for cell in wanted}
+    missing = [cell for cell in wanted if kept[cell.label] is None]
     slots = done = 0
 
     def tell() -> None:
@@ -131,7 +131,7 @@ def figures_of(
     def keep(number: int, figures: dict[str, Any]) -> None:
         nonlocal done
         done += 1
-        found[missing[number].label] = figures
+        kept[missing[number].label] = figures
         cells.keep(missing[number].label, missing[number].identity(desk), figures)
         tell()
 
@@ -148,4 +148,4 @@ def figures_of(
                 f"cell {missing[number].title!r}{others} was given up: {fault.words}; finished cells are kept: mend "
                 f"that and run the same command again."
             )
-    return [found[one.label] or {} for one in wanted]
+    return [kept[cell.label] or {} for cell in wanted]

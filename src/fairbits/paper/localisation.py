@@ -74,11 +74,11 @@ def rq3(
     missing = list[str]()
     for name in subjects.names:
         for strategy in strategies:
-            found = next(made)
-            theirs = found.get("by_paper", {})
-            missing += [f"{name}, {strategy}: {why}" for why in (found.get("why"), theirs.get("why")) if why]
-            where += [[name, f"{strategy}*", *_located(theirs)], [name, strategy, *_located(found)]]
-            what.append([name, strategy, *_mitigated({**found, **theirs})])
+            figures = next(made)
+            theirs = figures.get("by_paper", {})
+            missing += [f"{name}, {strategy}: {why}" for why in (figures.get("why"), theirs.get("why")) if why]
+            where += [[name, f"{strategy}*", *_located(theirs)], [name, strategy, *_located(figures)]]
+            what.append([name, strategy, *_mitigated({**figures, **theirs})])
         where.append([name, "paper", *_printed_location(row_of("rq3_localization", name))])
         what.append([name, "paper", *_printed_mitigation(row_of("rq3_mitigation", name))])
     times = [f"{budget} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
@@ -117,7 +117,7 @@ def _by_paper(run: store.Run, subject: Subject, threads: int | None) -> tuple[di
     """What the paper's rule finds, and the seconds for layers and neurons; where it needs more layers, that."""
     stamps: dict[str, float] = {}
     try:
-        found = debug.debug_run(
+        debugged = debug.debug_run(
             run,
             subject=subject,
             samples=SAMPLES,
@@ -129,7 +129,7 @@ def _by_paper(run: store.Run, subject: Subject, threads: int | None) -> tuple[di
         )
     except CapabilityError as error:
         return {"why": str(error)}, None
-    return _studied(found), stamps["attributing bits"] - stamps["measuring layers"]
+    return _studied(debugged), stamps["attributing bits"] - stamps["measuring layers"]
 
 
 @cache
@@ -143,24 +143,24 @@ def _compiled() -> None:
         debug.debug_run(run, subject=subject, samples=20, trainings=0, sets=False)
 
 
-def _studied(found: debug.DebugResult) -> dict[str, Any]:
-    layer = next((one for one in found.layers if one.layer == found.suspect), None)
+def _studied(result: debug.DebugResult) -> dict[str, Any]:
+    layer = next((layer for layer in result.layers if layer.layer == result.suspect), None)
     return {
-        "accuracy": found.accuracy,
-        "k_mean": found.k_mean if found.rule == "code" else found.k_reported,
-        "layer": found.suspect,
-        "votes": None if layer is None else layer.votes / len(found.cases),
+        "accuracy": result.accuracy,
+        "k_mean": result.k_mean if result.rule == "code" else result.k_reported,
+        "layer": result.suspect,
+        "votes": None if layer is None else layer.votes / len(result.cases),
         "rho": None if layer is None else layer.rho,
-        "rule": found.rule,
+        "rule": result.rule,
         "delta": None if layer is None else layer.delta,
-        "influence": None if found.vote is None or found.vote.influence is None else found.vote.influence.value,
-        "off": [_neuron(one, found.rule) for one in found.top(-1, count=TOP)],
-        "on": [_neuron(one, found.rule) for one in found.top(+1, count=TOP)],
+        "influence": None if result.vote is None or result.vote.influence is None else result.vote.influence.value,
+        "off": [_neuron(effect, result.rule) for effect in result.top(-1, count=TOP)],
+        "on": [_neuron(effect, result.rule) for effect in result.top(+1, count=TOP)],
     }
 
 
-def _neuron(one: debug.NeuronEffect, rule: debug.Rule) -> dict[str, Any]:
-    figures, held = {"neuron": one.neuron, "acd": one.acd}, one.remedy
+def _neuron(effect: debug.NeuronEffect, rule: debug.Rule) -> dict[str, Any]:
+    figures, held = {"neuron": effect.neuron, "acd": effect.acd}, effect.remedy
     if held is None:
         return figures
     # The paper judges on the cases that ranked the neurons.
@@ -174,26 +174,30 @@ def _repaired(run: store.Run, subject: Subject, threads: int | None) -> dict[str
     The budget is the paper's: accuracy as it was found, without the margin that `fairbits repair` asks for.
     """
     try:
-        found: repair.RepairResult = repair.repair_run(
+        repaired: repair.RepairResult = repair.repair_run(
             run, subject=subject, max_accuracy_loss=MAX_LOSS, retrain=False, threads=threads
         )
     except UsageError as error:  # nobody to repair for, nothing within the budget, or no labels to judge by
         return {"set": None, "why": str(error)}
-    least = found.before_plan.accuracy - MAX_LOSS
-    held = (one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= least)
-    best = min(held, key=lambda one: one.plan.k_mean, default=None)
+    least = repaired.before_plan.accuracy - MAX_LOSS
+    held = (
+        candidate
+        for candidate in repaired.repairs
+        if candidate.neurons and candidate.shrink == 0 and candidate.plan.accuracy >= least
+    )
+    best = min(held, key=lambda candidate: candidate.plan.k_mean, default=None)
     if best is None:
         return {"set": None, "why": "no set of neurons keeps within the accuracy budget."}
-    before, after = found.before_held_out, best.held_out
+    before, after = repaired.before_held_out, best.held_out
     change = {"k": after.k_mean / before.k_mean - 1, "accuracy": after.accuracy - before.accuracy}
     return {"set": {"neurons": len(best.neurons), **change}}
 
 
-def _located(found: dict[str, Any]) -> list[Cell]:
+def _located(figures: dict[str, Any]) -> list[Cell]:
     # What the paper prints as a layer's influence is the mean of each case's largest ρ, not the mean ρ of the layer.
-    influence = found.get("influence") if found.get("rule") == "code" else found.get("rho")
-    start = [found.get("layer"), _percent(found.get("votes")), influence, found.get("delta")]
-    return [*start, *(_named([(n["neuron"], abs(n["acd"])) for n in found.get(side, [])]) for side in PRINTED)]
+    influence = figures.get("influence") if figures.get("rule") == "code" else figures.get("rho")
+    start = [figures.get("layer"), _percent(figures.get("votes")), influence, figures.get("delta")]
+    return [*start, *(_named([(n["neuron"], abs(n["acd"])) for n in figures.get(side, [])]) for side in PRINTED)]
 
 
 def _printed_location(row: Row | None) -> list[Cell]:
@@ -202,7 +206,7 @@ def _printed_location(row: Row | None) -> list[Cell]:
     sides = []
     for sign in PRINTED.values():
         pairs = [(number(row, f"{sign}{place}"), number(row, f"{sign}{place}_acd")) for place in range(1, TOP + 1)]
-        sides.append(_named([(int(one), acd) for one, acd in pairs if one is not None and acd is not None]))
+        sides.append(_named([(int(neuron), acd) for neuron, acd in pairs if neuron is not None and acd is not None]))
     return [*start, *sides]
 
 
@@ -215,14 +219,14 @@ def _named(neurons: Sequence[tuple[int, float]]) -> str:
     return ", ".join(f"{neuron} {acd:.2f}".replace(" 0.", " .") for neuron, acd in neurons) or "none"
 
 
-def _mitigated(found: dict[str, Any]) -> list[Cell]:
-    cells: list[Cell] = [_percent(found.get("accuracy")), found.get("k_mean")]
+def _mitigated(figures: dict[str, Any]) -> list[Cell]:
+    cells: list[Cell] = [_percent(figures.get("accuracy")), figures.get("k_mean")]
     for side in PRINTED:
-        first: dict[str, Any] = next(iter(found.get(side, [])), {})
+        first: dict[str, Any] = next(iter(figures.get(side, [])), {})
         cells += [_percent(first.get("accuracy")), first.get("k_mean")]
-    held = found.get("set")
+    held = figures.get("set")
     change = [None] * 3 if held is None else [held["neurons"], _percent(held["k"]), _percent(held["accuracy"])]
-    return [*cells, found.get("seconds"), *change]
+    return [*cells, figures.get("seconds"), *change]
 
 
 def _printed_mitigation(row: Row | None) -> list[Cell]:

@@ -59,7 +59,7 @@ Figures = Mapping[str, Any]
 
 
 def mitigation_table(
-    found: Roster,
+    roster: Roster,
     folder: Path,
     *,
     trials: int = 20,
@@ -74,38 +74,43 @@ def mitigation_table(
         trials, evaluations = min(trials, 4), min(evaluations, 2_000)
     families = [name for name in FAMILIES if not (quick and name == "weights")]
     how = Terms(trials=trials, evaluations=evaluations, quick=quick, seed=seed, threads=threads)
-    asked, notes = _made(found, folder, how, families, progress)
+    asked, notes = _made(roster, folder, how, families, progress)
     best = {name: _chosen(made) for name, made in asked.items()}
-    rows = [_row(name, one) for name, chosen in best.items() for one in chosen.values()]
-    every = [_row(name, one) for name, made in asked.items() for cell in made.values() for one in cell["candidates"]]
+    rows = [_row(name, figures) for name, chosen in best.items() for figures in chosen.values()]
+    every = [
+        _row(name, candidate)
+        for name, made in asked.items()
+        for cell in made.values()
+        for candidate in cell["candidates"]
+    ]
     title = f"Mitigators beside the guard: the best of each within {100 * EQUAL:g} points of the average's accuracy"
     says = (
         "Chosen on the plan's half, shown on held-out rows. acc, bal: accuracy and balanced accuracy in %; k, flips "
         "(%): over found cases; bits: mean Q∞ of rows; indir: bits through other attributes; "
         "gap, odds: differences in selection rates and in average odds between the groups of one attribute."
     )
-    result = Results(title, COLUMNS, rows, [says, OURS, *found.notes, *notes], findings(best))
+    result = Results(title, COLUMNS, rows, [says, OURS, *roster.notes, *notes], findings(best))
     result.write(folder, "mitigation")
     Results("Every candidate", COLUMNS, every).write(folder, "mitigation-all")
     return result
 
 
 def _made(
-    found: Roster, folder: Path, how: Terms, families: Sequence[str], progress: Progress | None
+    roster: Roster, folder: Path, how: Terms, families: Sequence[str], progress: Progress | None
 ) -> tuple[dict[str, dict[str, Figures]], list[str]]:
     """What every family has for every subject, and who was left out where: a missing package is missing for all."""
-    wanted = [replace(how, family=family).cell(name) for name in found.names for family in families]
+    wanted = [replace(how, family=family).cell(name) for name in roster.names for family in families]
     figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
-    made: dict[str, dict[str, Figures]] = {name: {who: next(figures) for who in families} for name in found.names}
+    made: dict[str, dict[str, Figures]] = {name: {who: next(figures) for who in families} for name in roster.names}
     reasons: dict[str, list[str]] = {}
-    for name, who in itertools.product(found.names, families):
+    for name, who in itertools.product(roster.names, families):
         if why := made[name][who]["left_out"]:
             reasons.setdefault(f"{who} was left out: {why}", []).append(name)
     return made, [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
 
 
 def repairs_table(
-    found: Roster,
+    roster: Roster,
     folder: Path,
     *,
     seconds: float = 5.0,
@@ -116,7 +121,7 @@ def repairs_table(
 ) -> Results:
     """Our repairs and rivals', at equal seconds: of each the best by their metric, and the best by ours."""
     how = Terms(evaluations=evaluations, seed=seed, threads=threads, seconds=seconds)
-    asked, notes = _made(found, folder, how, CONTEST, progress)
+    asked, notes = _made(roster, folder, how, CONTEST, progress)
     rows = list[Sequence[Cell]]()
     falls = dict[str, list[float]]()
     beaten: dict[str, dict[str, str]] = {"odds": {}, "k": {}}
@@ -125,19 +130,22 @@ def repairs_table(
         entries = [("", "", start)]
         for family, cell in made.items():
             best = {by: _best(cell["candidates"], start, by) for by in beaten} if cell["candidates"] else {}
-            entries += [(family, by, one) for by, one in best.items()]
+            entries += [(family, by, figures) for by, figures in best.items()]
             if best and start["equalised_odds"]:
                 after = best["odds"]["equalised_odds"]
                 falls.setdefault(family, []).append(100 * (1 - after / start["equalised_odds"]))
-        for family, by, one in entries:
-            better = {which: _beaten_by(one, family, entries, which) for which in beaten}
+        for family, by, figures in entries:
+            better = {which: _beaten_by(figures, family, entries, which) for which in beaten}
             if start["equalised_odds"] is None:  # too few people: nothing is known about odds
                 better["odds"] = ""
             if family == US and (by == "k" or start["equalised_odds"] is not None):
                 beaten[by][name] = better[by]
-            odds, ends = one["equalised_odds"], (round(one["f1"], 3), round(100 * one["accuracy"]["value"], 1))
-            cells = [None if odds is None else round(odds, 3), *ends, round(one["k_mean_cases"], 2)]
-            rows.append([name, family or AS_IS, one["name"], by, *cells, *better.values()])
+            odds, ends = (
+                figures["equalised_odds"],
+                (round(figures["f1"], 3), round(100 * figures["accuracy"]["value"], 1)),
+            )
+            cells = [None if odds is None else round(odds, 3), *ends, round(figures["k_mean_cases"], 2)]
+            rows.append([name, family or AS_IS, figures["name"], by, *cells, *better.values()])
     title = f"Repairs of networks, {seconds:g} s each: equalised odds and F1 as NeuFair has them, mean k and accuracy"
     read = (
         f"Chosen on the plan's half: by odds, with {100 * F1_KEPT:g} % of F1 kept (theirs), or by k, with at most "
@@ -151,7 +159,7 @@ def repairs_table(
         f"{who}: odds fall by {median(all_):.0f} % (median), {min(all_):.0f} to {max(all_):.0f} %, chosen by odds."
         for who, all_ in falls.items()
     ]
-    result = Results(title, columns, rows, [read, PUBLISHED, OURS, *found.notes, *notes], says)
+    result = Results(title, columns, rows, [read, PUBLISHED, OURS, *roster.notes, *notes], says)
     result.write(folder, "repairs")
     return result
 
@@ -166,13 +174,15 @@ def _best(candidates: Sequence[Figures], start: Figures, by: str) -> Figures:
         if by == "odds"
         else ("k_mean_plan", "accuracy_plan", start["accuracy_plan"] - MAX_ACCURACY_LOSS)
     )
-    level = [one for one in candidates if one[kept] >= floor]
+    level = [candidate for candidate in candidates if candidate[kept] >= floor]
     return (
-        min(level, key=lambda one: (one[figure], -one[kept])) if level else max(candidates, key=lambda one: one[kept])
+        min(level, key=lambda candidate: (candidate[figure], -candidate[kept]))
+        if level
+        else max(candidates, key=lambda candidate: candidate[kept])
     )
 
 
-def _beaten_by(one: Figures, family: str, entries: Sequence[tuple[str, str, Figures]], by: str) -> str:
+def _beaten_by(figures: Figures, family: str, entries: Sequence[tuple[str, str, Figures]], by: str) -> str:
     """Another repair (or the network as it is) that is as good in both held-out figures and better in one; or ""."""
 
     def point(figures: Figures) -> tuple[float, float]:
@@ -180,7 +190,7 @@ def _beaten_by(one: Figures, family: str, entries: Sequence[tuple[str, str, Figu
             return (-float(figures["equalised_odds"] or 0.0), float(figures["f1"]))
         return -float(figures["k_mean_cases"]), float(figures["accuracy"]["value"])
 
-    mine = point(one)
+    mine = point(figures)
     others = [(other, point(other)) for whose, _, other in entries if whose != family]
     return next((o["name"] for o, p in others if p != mine and p[0] >= mine[0] and p[1] >= mine[1]), "")
 
@@ -204,12 +214,12 @@ class Ours:
         end, seen = monotonic() + self.seconds, set[str]()
         for quick in (True, False):
             for family in STANDARD:
-                for one in family.propose(replace(planner, quick=quick)):
+                for proposal in family.propose(replace(planner, quick=quick)):
                     if monotonic() >= end:
                         return
-                    if one.name not in seen:
-                        yield one
-                    seen.add(one.name)
+                    if proposal.name not in seen:
+                        yield proposal
+                    seen.add(proposal.name)
 
 
 def _timed(family: str, seconds: float) -> Proposer:
@@ -249,7 +259,7 @@ def _judged(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         run = search_subject(subject, settings, Path(place) / "run")
         try:
-            found = study(
+            result = study(
                 run,
                 subject,
                 proposers_of([terms.family], trials=terms.trials)
@@ -263,18 +273,21 @@ def _judged(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
             )
         except FairbitsError as error:
             return {"candidates": [], "left_out": str(error)}
-    kept = [_figures(one.name, one.estimates, one.plan, one.held_out) for one in found.candidates]
+    kept = [
+        _figures(candidate.name, candidate.estimates, candidate.plan, candidate.held_out)
+        for candidate in result.candidates
+    ]
     if terms.family in ("guard", US):  # the model as it is comes once
-        plan, held_out = found.before
-        kept.insert(0, _figures(AS_IS, estimates_of(held_out, found.setting), plan.figures, held_out.figures))
+        plan, held_out = result.before
+        kept.insert(0, _figures(AS_IS, estimates_of(held_out, result.setting), plan.figures, held_out.figures))
     return {"candidates": kept, "left_out": ""}
 
 
-def _figures(name: str, found: Estimates | None, plan: RepairFigures, held_out: RepairFigures) -> dict[str, Any]:
-    assert found is not None  # noqa: S101 - every candidate that was judged has them
+def _figures(name: str, estimates: Estimates | None, plan: RepairFigures, held_out: RepairFigures) -> dict[str, Any]:
+    assert estimates is not None  # noqa: S101 - every candidate that was judged has them
     return {
         "name": name,
-        **asdict(found),
+        **asdict(estimates),
         "k_mean_cases": held_out.k_mean,
         "id_rate_cases": held_out.id_rate,
         "selection_gap": held_out.selection_gap,
@@ -293,18 +306,18 @@ def _chosen(made: Mapping[str, Figures]) -> dict[str, Figures]:
 
     Where none reaches that accuracy, the most accurate one stands for the family.
     """
-    guards = {one["name"]: one for one in made["guard"]["candidates"]}
+    guards = {candidate["name"]: candidate for candidate in made["guard"]["candidates"]}
     line = guards[LINE]
-    found: dict[str, Figures] = {AS_IS: guards[AS_IS], "guard": line}
+    best: dict[str, Figures] = {AS_IS: guards[AS_IS], "guard": line}
     for family, candidates in ((family, cell["candidates"]) for family, cell in made.items() if family != "guard"):
-        level = [one for one in candidates if one["accuracy_plan"] >= line["accuracy_plan"] - EQUAL]
+        level = [candidate for candidate in candidates if candidate["accuracy_plan"] >= line["accuracy_plan"] - EQUAL]
         if candidates:
-            found[family] = (
-                min(level, key=lambda one: one["k_mean_plan"])
+            best[family] = (
+                min(level, key=lambda candidate: candidate["k_mean_plan"])
                 if level
-                else max(candidates, key=lambda one: one["accuracy_plan"])
+                else max(candidates, key=lambda candidate: candidate["accuracy_plan"])
             )
-    return found
+    return best
 
 
 def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
@@ -314,16 +327,20 @@ def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
         family for chosen in best.values() for family in chosen if family not in (AS_IS, "guard")
     ):
         pairs = [(chosen["guard"], chosen[family]) for chosen in best.values() if family in chosen]
-        level = [(guard, one) for guard, one in pairs if one["accuracy_plan"] >= guard["accuracy_plan"] - EQUAL]
+        level = [
+            (guard, candidate)
+            for guard, candidate in pairs
+            if candidate["accuracy_plan"] >= guard["accuracy_plan"] - EQUAL
+        ]
         if not level:
             lines.append(f"{family}: no candidate is as accurate as the guard on any of {len(pairs)} subjects.")
             continue
-        more = sum(one["bits"]["value"] > guard["bits"]["value"] + 1e-9 for guard, one in level)
+        more = sum(rival["bits"]["value"] > guard["bits"]["value"] + 1e-9 for guard, rival in level)
         gaps = [(g["selection_gap"], o["selection_gap"]) for g, o in level]
         closer = sum(None not in pair and pair[1] < pair[0] for pair in gaps)
-        bits = median(one["bits"]["value"] for _, one in level)
+        bits = median(rival["bits"]["value"] for _, rival in level)
         own = median(guard["bits"]["value"] for guard, _ in level)
-        lost = median(100 * (one["accuracy"]["value"] - guard["accuracy"]["value"]) for guard, one in level)
+        lost = median(100 * (rival["accuracy"]["value"] - guard["accuracy"]["value"]) for guard, rival in level)
         lines.append(
             f"{family}: as accurate as the guard on {len(level)} of {len(pairs)} subjects; there more direct bits on "
             f"{more} (median {bits:.2f}, the guard {own:g}), a smaller selection gap on {closer}, held-out accuracy "
@@ -332,12 +349,12 @@ def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
     return lines
 
 
-def _row(subject: str, one: Figures) -> Sequence[Cell]:
+def _row(subject: str, figures: Figures) -> Sequence[Cell]:
     def rounded(name: str, digits: int, factor: int = 1) -> float | None:
-        value = one[name]["value"] if isinstance(one[name], Mapping) else one[name]
+        value = figures[name]["value"] if isinstance(figures[name], Mapping) else figures[name]
         return None if value is None else round(factor * float(value), digits)
 
     shares = rounded("accuracy", 1, 100), rounded("balanced_accuracy", 1, 100)
     cases = rounded("k_mean_cases", 2), rounded("id_rate_cases", 1, 100)
     gaps = rounded("selection_gap", 2), rounded("odds_gap", 2)
-    return [subject, one["name"], *shares, *cases, rounded("bits", 2), rounded("indirect_bits", 3), *gaps]
+    return [subject, figures["name"], *shares, *cases, rounded("bits", 2), rounded("indirect_bits", 3), *gaps]

@@ -67,19 +67,19 @@ def _verdict(rates: Mapping[str, Sequence[float]]) -> str:
     """Ahead of everybody, or behind somebody, as far as the test tells them apart; else tied."""
     if not any(value for values in rates.values() for value in values):
         return NOBODY
-    found = standing(rates)
-    if not found.tested:
+    standings = standing(rates)
+    if not standings.tested:
         return ONCE
-    level = found.tied if found.best == DEFAULT else DEFAULT in found.tied
-    return TIED if level else AHEAD if found.best == DEFAULT else BEHIND
+    level = standings.tied if standings.best == DEFAULT else DEFAULT in standings.tied
+    return TIED if level else AHEAD if standings.best == DEFAULT else BEHIND
 
 
 def field_row(name: str, runs: Runs) -> Sequence[Cell]:
     """One row: ID cases per second of the default and the best rival, and the largest k of the default and of all."""
-    found = pairwise(_rates(runs))
+    duels = pairwise(_rates(runs))
     k = {who: max(int(run["k_max"]) for run in mine) for who, mine in runs.items()}
-    ours, theirs = ([mean(values), deviation(values)] for values in (found.ours, found.theirs))
-    return [name, *ours, found.rival, *theirs, found.verdict, k[DEFAULT], max(k.values())]
+    ours, theirs = ([mean(values), deviation(values)] for values in (duels.ours, duels.theirs))
+    return [name, *ours, duels.rival, *theirs, duels.verdict, k[DEFAULT], max(k.values())]
 
 
 def field_findings(groups: Groups) -> list[str]:
@@ -98,7 +98,11 @@ def field_findings(groups: Groups) -> list[str]:
         )
     says += _over_cells(groups)
     for verdict in (TIED, BEHIND):
-        named = [f"{name} ({one.rival} {one.ratio:.2f} ×)" for name, one in subjects.items() if one.verdict == verdict]
+        named = [
+            f"{name} ({subject.rival} {subject.ratio:.2f} ×)"
+            for name, subject in subjects.items()
+            if subject.verdict == verdict
+        ]
         says += [f"{verdict.capitalize()} on {joined(named)}."] if named else []
     logs = defaultdict[str, list[float]](list)
     for who, rate, ours in _beside(groups):
@@ -108,7 +112,7 @@ def field_findings(groups: Groups) -> list[str]:
     near = [f"{who} {shown(float(np.exp(np.mean(logs[who]))))}" for who in order]
     says += [f"ID cases per second beside {DEFAULT}, geometric mean over the cells: {', '.join(near)}."] if near else []
     k = [{who: max(run["k_max"] for run in mine) for who, mine in runs.items()} for runs in groups.values()]
-    largest = sum(one[DEFAULT] == max(one.values()) for one in k)
+    largest = sum(row[DEFAULT] == max(row.values()) for row in k)
     return [*says, f"The largest k that anybody found, {DEFAULT} found too in {largest} of {len(groups)} cells."]
 
 
@@ -125,9 +129,9 @@ def _beside(groups: Groups) -> Iterator[tuple[str, float, float]]:
 
 def _by_subject(groups: Groups) -> dict[str, dict[str, list[dict[str, float]]]]:
     """Per subject: the same run of all its attributes, as one run with their mean rate."""
-    found = defaultdict[str, list[Runs]](list)
+    grouped = defaultdict[str, list[Runs]](list)
     for (subject, _), runs in groups.items():
-        found[subject].append(runs)
+        grouped[subject].append(runs)
     return {
         subject: {
             who: [
@@ -137,12 +141,14 @@ def _by_subject(groups: Groups) -> dict[str, dict[str, list[dict[str, float]]]]:
             for who in mine[0]
             if all(who in runs for runs in mine)
         }
-        for subject, mine in found.items()
+        for subject, mine in grouped.items()
     }
 
 
 def _standing(pairs: Mapping[Any, Pairwise]) -> str:
-    counts = {kind: sum(one.verdict == kind for one in pairs.values()) for kind in (AHEAD, TIED, BEHIND, NOBODY, ONCE)}
+    counts = {
+        kind: sum(pair.verdict == kind for pair in pairs.values()) for kind in (AHEAD, TIED, BEHIND, NOBODY, ONCE)
+    }
     return joined([f"{'not tested' if kind == ONCE else kind} in {n}" for kind, n in counts.items() if n])
 
 
@@ -216,18 +222,18 @@ class ExperimentPlan:
             executor_options=executor_options,
             progress=progress,
         )
-        found: Groups = {group[:2]: runs for group, runs in zip(groups, made, strict=True)}
-        rows = [row for (subject, protected), runs in found.items() for row in self._rows(subject, protected, runs)]
+        grouped: Groups = {group[:2]: runs for group, runs in zip(groups, made, strict=True)}
+        rows = [row for (subject, protected), runs in grouped.items() for row in self._rows(subject, protected, runs)]
         times = f"{self.contest.budget}, {self.contest.repeats} run{'s' if self.contest.repeats > 1 else ''} a cell"
         title, columns = TITLES[self.question]
         notes = [f"{times}; {self.contest.partition} partition.", OURS, *self.subjects.notes]
-        says = {"rq1": rq1_findings, "rq2": rq2_findings}.get(self.question, lambda _: field_findings(found))(rows)
+        says = {"rq1": rq1_findings, "rq2": rq2_findings}.get(self.question, lambda _: field_findings(grouped))(rows)
         result = Results(title, columns, rows, notes, says)
         result.write(self.folder, self.question)
         if self.question == "field":
             every = [
                 [subject, protected, who, number, run["id_per_second"], run["k_max"]]
-                for (subject, protected), runs in found.items()
+                for (subject, protected), runs in grouped.items()
                 for who, mine in runs.items()
                 for number, run in enumerate(mine)
             ]
@@ -247,9 +253,9 @@ class ExperimentPlan:
         if self.question == "rq1":
             return [(name, None, f"rq1-{name}-") for name in self.subjects.names]
         return [
-            (name, one, f"rq2-{name}-{one}-")
+            (name, attribute, f"rq2-{name}-{attribute}-")
             for name in self.subjects.names
-            for one in load_subject(name).schema.protected
+            for attribute in load_subject(name).schema.protected
         ]
 
 
@@ -365,15 +371,15 @@ def _by_one_ruler(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         run = search_subject(subject, settings, Path(place) / "run")
         summary = run.summary or {}
-        found = ruler.evaluate(np.concatenate([subject.table.codes[:1], *run.codes()]))
-    ids, rate = found.flips, summary["local_success_rate"]
+        figures = ruler.evaluate(np.concatenate([subject.table.codes[:1], *run.codes()]))
+    ids, rate = figures.flips, summary["local_success_rate"]
     return {
         "cases": summary["cases"],
         "id_cases": summary["id_cases"],
         "local_percent": None if rate is None else 100 * rate,
-        "k_max": int(found.k.max()),
-        "k_mean": float(found.k.mean()),
-        "q_inf_mean_id": float(found.q_inf[ids].mean()) if ids.any() else None,
-        "q_1_mean_id": float(found.q_1[ids].mean()) if ids.any() else None,
+        "k_max": int(figures.k.max()),
+        "k_mean": float(figures.k.mean()),
+        "q_inf_mean_id": float(figures.q_inf[ids].mean()) if ids.any() else None,
+        "q_1_mean_id": float(figures.q_1[ids].mean()) if ids.any() else None,
         "queries": summary["queries"],
     }

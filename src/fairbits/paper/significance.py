@@ -55,11 +55,11 @@ def against(ours: Sequence[float], theirs: Sequence[float]) -> Verdict | None:
         return None
     from scipy.stats import mannwhitneyu
 
-    one, other = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
-    higher = (one[:, None] > other).mean() + 0.5 * (one[:, None] == other).mean()
-    if len(np.unique(np.concatenate([one, other]))) == 1:
+    first, other = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    higher = (first[:, None] > other).mean() + 0.5 * (first[:, None] == other).mean()
+    if len(np.unique(np.concatenate([first, other]))) == 1:
         return Verdict(1.0, 0.5, 1.0)  # nothing to rank
-    p = float(mannwhitneyu(one, other, alternative="two-sided").pvalue)
+    p = float(mannwhitneyu(first, other, alternative="two-sided").pvalue)
     return Verdict(p, float(higher), p)
 
 

@@ -84,10 +84,10 @@ def shown(cell: Cell) -> str:
     return f"{cell:.0f}" if float(cell).is_integer() else f"{cell:.{places}f}"
 
 
-def datasets(found: Roster) -> Results:
+def datasets(roster: Roster) -> Results:
     """The paper's table of datasets, ours beside theirs."""
     rows: list[list[Cell]] = []
-    for name in found.names:
+    for name in roster.names:
         subject, theirs = load_subject(name), row_of("datasets", name)
         entry = BUILT_IN[name]
         origin = "generated" if entry.synthetic else "in the package" if entry.ships else "added"
@@ -97,7 +97,7 @@ def datasets(found: Roster) -> Results:
             printed = number(theirs, column)
             rows[-1] += [own, None if printed is None else int(printed)]
     columns = ("subject", "data", "rows", "paper", "attributes", "paper", "m", "paper")
-    return Results("Datasets", columns, rows, list(found.notes))
+    return Results("Datasets", columns, rows, list(roster.notes))
 
 
 PAPER, REFERENCE = "paper", "dice"
@@ -110,18 +110,18 @@ def rq1_findings(rows: Rows) -> list[str]:
     growth = defaultdict[str, list[float]](list)
     above, shares = Counter[str](), list[float]()
     strategies = list(dict.fromkeys(str(row[1]) for row in rows if row[1] != PAPER))
-    for found in cells.values():
-        for who, row in found.items():
+    for cell in cells.values():
+        for who, row in cell.items():
             if row["K_I"] and row["K_F"]:
                 growth[who].append(row["K_F"] / row["K_I"])
-            printed = found.get(PAPER, {}).get("K_F")
+            printed = cell.get(PAPER, {}).get("K_F")
             above[who] += int(printed is not None and (row["K_F"] or 0) > printed)
             if who == REFERENCE and row["Q_inf"] and row["Q_1"] is not None:
                 shares.append(row["Q_1"] / row["Q_inf"])
     spans = [f"{'the paper' if who == PAPER else who} {_span(values)}" for who, values in growth.items()]
     says = [f"K_F / K_I, smallest to largest: {'; '.join(spans)}."]
     for name in ("K_F", "k max"):
-        wins = _wins({s: {who: found[who][name] for who in strategies} for s, found in cells.items()})
+        wins = _wins({s: {who: cell[who][name] for who in strategies} for s, cell in cells.items()})
         says.append(f"Largest {name}: {_tally(wins, len(cells), 'subjects')}.")
     ahead = joined([f"{who} on {above[who]}" for who in strategies])
     says.append(f"K_F above the paper's, which had an hour: {ahead} of {len(cells)} subjects.")
@@ -134,22 +134,22 @@ def rq2_findings(rows: Rows) -> list[str]:
     """Sentences on which strategy finds most ID cases, by how much, and how soon."""
     cells = _by_subject(rows, ("ids", "p_ids", "local", "p_local", "first", "p_first", "thousandth", "p_thousandth"))
     strategies = list(dict.fromkeys(str(row[1]) for row in rows))
-    wins = _wins({name: {who: row["ids"] for who, row in found.items()} for name, found in cells.items()})
+    wins = _wins({name: {who: row["ids"] for who, row in cell.items()} for name, cell in cells.items()})
     says = [f"Most ID cases: {_tally(wins, len(cells), 'cells')}."]
     ratios = []
     for who in strategies:
         pairs = [(c[who]["ids"], c[REFERENCE]["ids"]) for c in cells.values() if REFERENCE in c and who in c]
-        logs = [np.log(one / other) for one, other in pairs if one and other]
+        logs = [np.log(first / other) for first, other in pairs if first and other]
         if who != REFERENCE and logs:
             ratios.append(f"{who} {np.exp(np.mean(logs)):.2f} ×")
     if ratios:
         says.append(f"ID cases beside {REFERENCE}, geometric mean over the cells: {', '.join(ratios)}.")
     for who in strategies:
-        mine = [found[who] for found in cells.values() if who in found]
+        mine = [cell[who] for cell in cells.values() if who in cell]
         times = [f"{label} {_mean_and_worst([row[key] for row in mine])}" for key, label in _TIMES.items()]
         says.append(f"{who}: {'; '.join(times)}.")
     columns = [f"{REFERENCE}_seconds_to_{key}" for key in ("first", "1000")]
-    first, last = (np.mean([float(row[one]) for row in published("rq2") if row.get(one)]) for one in columns)
+    first, last = (np.mean([float(row[column]) for row in published("rq2") if row.get(column)]) for column in columns)
     return [*says, f"The paper's {REFERENCE}, mean of its printed cells: {first:.2f} s and {last:.1f} s."]
 
 
@@ -166,15 +166,15 @@ def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
     where = [f"The suspect is the paper's layer on {same} of {len(both)} subjects. {shape}"] if both else []
     pairs = _known_layers(places, f"{REFERENCE}*")
     if pairs:
-        same = sum(one == other for one, other in pairs)
-        named = _layers(Counter(one for one, _ in pairs))
+        same = sum(first == other for first, other in pairs)
+        named = _layers(Counter(layer for layer, _ in pairs))
         where.insert(0, f"By the paper's rule the suspect is the paper's layer on {same} of {len(pairs)}: {named}.")
     cells = _by_subject(mitigated, ("acc", "k", "off_acc", "off_k", "on_acc", "on_k", "s", "set", "set_k", "points"))
     says = []
     for who, label in ((REFERENCE, "ours"), (PAPER, "the paper")):
         falls, seconds = [], []
-        for found in cells.values():
-            row = found.get(who, {})
+        for cell in cells.values():
+            row = cell.get(who, {})
             held = [row[name] for name in ("off_k", "on_k") if row.get(name) is not None]
             falls += [100 * (1 - min(held) / row["k"])] if held else []
             seconds += [row["s"]] if row.get("s") is not None else []
@@ -184,7 +184,7 @@ def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
                 f"The better single neuron, {label}: mean k falls by {_span(falls)} % ({len(falls)} of {len(cells)} "
                 f"subjects have one){took}."
             )
-    sets = [found[REFERENCE] for found in cells.values() if found.get(REFERENCE, {}).get("set_k") is not None]
+    sets = [cell[REFERENCE] for cell in cells.values() if cell.get(REFERENCE, {}).get("set_k") is not None]
     if sets:
         kept = sum(row["points"] >= -2 for row in sets)
         says.append(
@@ -208,18 +208,18 @@ def ablation_findings(rows: Rows) -> list[str]:
 
 def _known_layers(places: Mapping[str, Mapping[str, Mapping[str, Any]]], who: str) -> list[tuple[int, int]]:
     """Our layer and the paper's, where both are known: networks of one's own are not in the paper."""
-    pairs = [(found.get(who, {}).get("layer"), found.get(PAPER, {}).get("layer")) for found in places.values()]
+    pairs = [(place.get(who, {}).get("layer"), place.get(PAPER, {}).get("layer")) for place in places.values()]
     return [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
 
 
 def _by_subject(rows: Rows, names: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
     """subject → who → figure; a row without a subject belongs to the one above."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    table: dict[str, dict[str, dict[str, Any]]] = {}
     last = ""
     for subject, who, *cells in rows:
         last = str(subject) or last
-        found.setdefault(last, {})[str(who)] = dict(zip(names, cells, strict=False))
-    return found
+        table.setdefault(last, {})[str(who)] = dict(zip(names, cells, strict=False))
+    return table
 
 
 def _wins(values: Mapping[str, Mapping[str, float | None]]) -> Counter[str]:

@@ -69,8 +69,8 @@ class Ray(Executor):
         ready = self._ray.remote(num_cpus=self._threads, max_retries=0)(_state)
         waiting = [ready.remote(self._token, [self._shared], self._threads) for _ in range(self.slots)]
         ended, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=PATIENCE)
-        for one in ended:
-            fault = self._outcome(-1, one).fault
+        for reference in ended:
+            fault = self._outcome(-1, reference).fault
             if fault is not None and fault.error is not None and fault.kind == "error":
                 raise fault.error
 
@@ -88,7 +88,7 @@ class Ray(Executor):
             if self._unsent:
                 return self._connect_again()
             ended, _ = self._ray.wait(list(self._running), timeout=seconds, num_returns=1)
-            return [self._outcome(self._running.pop(one), one) for one in ended]
+            return [self._outcome(self._running.pop(reference), reference) for reference in ended]
         except self._broken:
             return self._connect_again()
 
@@ -126,8 +126,8 @@ class Ray(Executor):
 
     def stop(self) -> None:
         """Cancel what is being done; what it has written stays."""
-        for one in self._running:
-            self._ray.cancel(one, force=True)
+        for reference in self._running:
+            self._ray.cancel(reference, force=True)
 
     def __exit__(self, *_: object) -> None:
         """Leave the cluster as it was."""

@@ -285,11 +285,11 @@ class Portable:
             return subject
         subject = load_subject(str(self.source), **self.grants).with_protected(self.protected)
         subject = subject.within(self.where).with_repeats(self.repeats)
-        found = differences(self.identity, subject.identity)
-        if found:
+        apart = differences(self.identity, subject.identity)
+        if apart:
             raise ModelError(
                 f"subject {self.name!r} is not the same where the worker runs ({self.source!r}): "
-                f"{joined(found)}; give all machines the same model and table."
+                f"{joined(apart)}; give all machines the same model and table."
             )
         return subject
 

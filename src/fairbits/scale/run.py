@@ -89,7 +89,7 @@ def _by_workers(
 
     listener = Listener(
         started=search.start,
-        done=lambda number, found: search.done(number, *found),
+        done=lambda number, outcome: search.done(number, *outcome),
         fault=lambda number, attempt, fault: search.fault(number, attempt, fault.kind, fault.words),
         tick=search.tick,
         stop=search.stop,
@@ -137,8 +137,8 @@ def try_out_by(executor_options: ExecutorOptions) -> TryOut | None:
             return try_here(*bench, cases, block, judged=judged, measure=measure)
 
         blocks = [dos[start : start + BLOCK] for start in range(0, len(dos), BLOCK)]
-        found = _done(executor_options, subject, prepare, hold, blocks, "neurons of block {} could not be held")
-        return Tried(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Tried)))
+        results = _done(executor_options, subject, prepare, hold, blocks, "neurons of block {} could not be held")
+        return Tried(*(np.concatenate([getattr(block, part.name) for block in results]) for part in fields(Tried)))
 
     return try_out
 

@@ -94,21 +94,21 @@ def report(
 
 def _verify(folder: Path, key: Path | None, *, as_json: bool) -> None:
     """Say whether the files are those of the manifest, and whose signature it has."""
-    found = pages.verify(folder, key=key)
+    verification = pages.verify(folder, key=key)
     if as_json:
-        print_json({"folder": str(folder), **found.document()})
+        print_json({"folder": str(folder), **verification.document()})
     else:
-        files = f"{found.files:,} files"
-        if found.good:
-            print(f"{files} are as {'signed' if found.signed else 'the manifest says'}.")
-        for line in found.faults():
+        files = f"{verification.files:,} files"
+        if verification.good:
+            print(f"{files} are as {'signed' if verification.signed else 'the manifest says'}.")
+        for line in verification.faults():
             print(line)
-        if found.fingerprint and not found.signature:
+        if verification.fingerprint and not verification.signature:
             whose = "the key given" if key is not None else "whose that is, is for you to check (or give --key PUB)"
-            print(f"Signed with {found.fingerprint}: {whose}.")
-        elif not found.signed:
+            print(f"Signed with {verification.fingerprint}: {whose}.")
+        elif not verification.signed:
             print("Not signed: whoever changed a file could have changed the manifest too.")
-    if not found.good:
+    if not verification.good:
         raise click.exceptions.Exit(1)
 
 
@@ -116,17 +116,17 @@ def _check(run: str, threads: int | None, workers: int | None, loading: LoadingO
     """Make the run again, say whether it came out the same, and with what it was made."""
     opened = open_run(run, "report", loading)
     with live(shown=not as_json) as progress, gentle_stop() as stop:
-        found = opened.check(threads=threads, workers=workers, progress=progress, stop=stop)
+        reproduction = opened.check(threads=threads, workers=workers, progress=progress, stop=stop)
         stopped = stop()
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)
     if as_json:
-        print_json({"run": str(opened.folder), **asdict(found)})
-    elif found.equal:
-        print(f"The same again: {len(opened):,} cases, content {found.before}.")
+        print_json({"run": str(opened.folder), **asdict(reproduction)})
+    elif reproduction.equal:
+        print(f"The same again: {len(opened):,} cases, content {reproduction.before}.")
     else:
-        print(f"Not the same again: {'; '.join(found.differences)}.")
-    if not found.equal:
+        print(f"Not the same again: {'; '.join(reproduction.differences)}.")
+    if not reproduction.equal:
         raise click.exceptions.Exit(1)
 
 
@@ -219,6 +219,6 @@ def diff(
     loading: LoadingOptions,
 ) -> None:
     """What changed from A to B: accuracy, bits, flips, decisions, groups, who got worse, and in which layer."""
-    found = audits.diff_models(a, b, options, subject=subject, protected=protected, html=html, **loading.given())
+    difference = audits.diff_models(a, b, options, subject=subject, protected=protected, html=html, **loading.given())
     nearby = f"next  fairbits diff {a} {b} --html diff.html" if html is None else f"page  {html}"
-    answer(as_json, lambda: store.plain(found.document()), lambda: comparison.diff_page(found), nearby)
+    answer(as_json, lambda: store.plain(difference.document()), lambda: comparison.diff_page(difference), nearby)

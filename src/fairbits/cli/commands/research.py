@@ -99,7 +99,7 @@ def paper(
     if networks is not None and (question != "rq3" or subjects is not None):
         raise OptionError("--networks is for rq3, and takes the place of --subjects; leave one of them out.")
     named = None if subjects is None else names_of(subjects, "--subjects")
-    found = experiments.roster(named) if networks is None else experiments.networks(networks)
+    roster = experiments.roster(named) if networks is None else experiments.networks(networks)
     wanted = None if strategies is None else names_of(strategies, "--strategies")
     seconds = experiments.FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
     with steps(seconds, shown=not as_json) as progress:
@@ -109,15 +109,15 @@ def paper(
 
         def planned() -> tuple[experiments.Results, ...]:
             terms = {**limits, "repeats": repeats, "full": full, "threads": options.threads}
-            plan = experiments.ExperimentPlan(question, found, out, **terms)
+            plan = experiments.ExperimentPlan(question, roster, out, **terms)
             return (plan.run(progress, executor_options=options),)
 
         make: dict[str, Callable[[], tuple[experiments.Results, ...]]] = {
-            "datasets": lambda: (experiments.datasets(found),),
-            "ablation": lambda: (experiments.ablation(found, out, queries=queries, repeats=repeats, **apart),),
-            "mitigation": lambda: (experiments.mitigation_table(found, out, trials=trials, quick=quick, **more),),
-            "repairs": lambda: (experiments.repairs_table(found, out, seconds=seconds, **more),),
-            "rq3": lambda: experiments.rq3(found, out, **limits, **apart),
+            "datasets": lambda: (experiments.datasets(roster),),
+            "ablation": lambda: (experiments.ablation(roster, out, queries=queries, repeats=repeats, **apart),),
+            "mitigation": lambda: (experiments.mitigation_table(roster, out, trials=trials, quick=quick, **more),),
+            "repairs": lambda: (experiments.repairs_table(roster, out, seconds=seconds, **more),),
+            "rq3": lambda: experiments.rq3(roster, out, **limits, **apart),
         }
         tables = make.get(question, planned)()
         if question == "datasets":
@@ -146,8 +146,13 @@ def _compare(
     wanted = None if strategies in (None, "all") else list(names_of(strategies or "", "--strategies"))
     door = audit_of(subject, ProtectedOptions(protected=protected, as_is=True), loading)
     with steps(seconds, shown=not as_json) as progress:
-        found = door.compare(wanted, out=out, progress=progress, **arguments_of(options))
-    answer(as_json, found.as_dict, lambda: report.contest_page(found.as_dict(), drawn=False), f"page  {found.page}")
+        comparison = door.compare(wanted, out=out, progress=progress, **arguments_of(options))
+    answer(
+        as_json,
+        comparison.as_dict,
+        lambda: report.contest_page(comparison.as_dict(), drawn=False),
+        f"page  {comparison.page}",
+    )
 
 
 def _check(question: str, strategies: str | None, repeats: int, full: bool) -> None:

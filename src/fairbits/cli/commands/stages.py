@@ -55,7 +55,7 @@ def measure(
     if audit.subject.scores_only or not audit.subject.schema.protected:
         return _without_twins(audit, options.seed, f"next  fairbits audit {subject}{loading.typed}", as_json=as_json)
     with progress_bar("measuring") as progress:
-        found = audit.measure(progress=progress, **arguments_of(options))
+        measurement = audit.measure(progress=progress, **arguments_of(options))
     groups = audit.groups(seed=options.seed)
     of_texts = measures.text_model(audit.subject) is not None
     words = audit.words(epsilon=options.epsilon, seed=options.seed) if of_texts else None
@@ -64,13 +64,13 @@ def measure(
     answer(
         as_json,
         lambda: {
-            **figures(audit.subject, found, top),
+            **figures(audit.subject, measurement, top),
             "groups": measures.documents_of(groups),
             **({} if words is None else {"words": store.plain(words)}),
         },
         lambda: chain(
             () if words is None else report.wording_blocks(words),
-            report.measure_look(audit.subject, found, groups, top=top),
+            report.measure_look(audit.subject, measurement, groups, top=top),
         ),
         nearby,
     )
@@ -120,23 +120,23 @@ def _without_twins(audit: audits.Audit, seed: int, nearby: str, *, as_json: bool
     answer(as_json, lambda: document, lambda: report.study_look(subject, study), nearby)
 
 
-def figures(subject: subjects.Subject, found: measures.Measurement, top: int) -> dict[str, Any]:
+def figures(subject: subjects.Subject, measurement: measures.Measurement, top: int) -> dict[str, Any]:
     """Everything that the terminal shows, as JSON."""
     limits = () if subject.quality is None else measures.quality_limits(subject.quality.accuracy_on)
-    noise = () if found.noise is None else found.noise.notes(found.evaluator.epsilon)
+    noise = () if measurement.noise is None else measurement.noise.notes(measurement.evaluator.epsilon)
     return {
         "subject": subject.name,
         "identity": subject.identity.id,
-        **found.summary(),
+        **measurement.summary(),
         **({} if subject.quality is None else subject.quality.figures()),
-        "limits": [one.document() for one in (*found.limits, *limits)],
+        "limits": [limit.document() for limit in (*measurement.limits, *limits)],
         "round_trip": subject.round_trip.figures(),
-        "bound": found.bound(),
-        "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
-        "worst": [asdict(person) for person in found.worst(top)],
-        "stakes": [asdict(stake) for stake in found.stakes()],
+        "bound": measurement.bound(),
+        "histogram": [{"k": k, "people": people} for k, people in measurement.histogram().items()],
+        "worst": [asdict(person) for person in measurement.worst(top)],
+        "stakes": [asdict(stake) for stake in measurement.stakes()],
         "repeats": subject.repeats,
-        "noise": None if found.noise is None else found.noise.document(),
+        "noise": None if measurement.noise is None else measurement.noise.document(),
         "notes": [*noise, *subject.notes],
     }
 
@@ -197,13 +197,13 @@ def debug(*, run: str = RUN, options: DebugOptions, as_json: bool = JSON, loadin
     opened = open_run(run, "debug", loading)
     warn_of_damage(opened)
     with working(shown=not as_json) as progress:
-        found = opened.debug(progress=progress, **arguments_of(options))
+        result = opened.debug(progress=progress, **arguments_of(options))
     quality = opened.manifest.get("quality")
     answer(
         as_json,
-        lambda: {"run": str(opened.folder), "quality": quality, **store.plain(found.summary())},
+        lambda: {"run": str(opened.folder), "quality": quality, **store.plain(result.summary())},
         lambda: report.titled(
-            f"{found.subject}: where the bits come from", report.quality_lines(quality), report.debug_blocks(found)
+            f"{result.subject}: where the bits come from", report.quality_lines(quality), report.debug_blocks(result)
         ),
         f"next  fairbits repair {opened.folder}{loading.typed}",
     )
@@ -227,32 +227,32 @@ def certify(
     door = open_run(subject, "certify", loading) if of_run else audit_of(subject, about, loading)
     loaded = door.subject
     with working(shown=not as_json) as progress, gentle_stop() as stop:
-        found = door.certify(progress=progress, stop=stop, **arguments_of(options))
+        certificate = door.certify(progress=progress, stop=stop, **arguments_of(options))
     title = f"{loaded.name}: what can be said about everybody"
     nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}{loading.typed}"
     answer(
         as_json,
-        lambda: document(loaded, found),
-        lambda: report.titled(title, loaded.lines(), report.certificate_blocks(found)),
+        lambda: document(loaded, certificate),
+        lambda: report.titled(title, loaded.lines(), report.certificate_blocks(certificate)),
         *([] if loaded.table.drawn else [nearby]),  # all else needs a table
     )
-    if found.contradictions:
-        raise ContradictionError(found.contradictions[0].said())
-    if found.stopped:
+    if certificate.contradictions:
+        raise ContradictionError(certificate.contradictions[0].said())
+    if certificate.stopped:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def document(subject: subjects.Subject, found: certificates.Certificate) -> dict[str, Any]:
+def document(subject: subjects.Subject, certificate: certificates.Certificate) -> dict[str, Any]:
     """Everything that the terminal shows, as JSON."""
     return {
         "subject": subject.name,
         "identity": subject.identity.id,
         "quality": None if subject.quality is None else subject.quality.figures(),
-        "statements": [one.document() for one in found.statements],
-        "rates": [one.document() for one in found.rates],
-        "notes": list(found.notes),
-        "contradictions": [one.document() for one in found.contradictions],
-        "stopped": found.stopped,
+        "statements": [statement.document() for statement in certificate.statements],
+        "rates": [rate.document() for rate in certificate.rates],
+        "notes": list(certificate.notes),
+        "contradictions": [contradiction.document() for contradiction in certificate.contradictions],
+        "stopped": certificate.stopped,
     }
 
 
@@ -269,8 +269,8 @@ def proxies(
     """What the score tells about protected attributes, also those that the model never sees, and through what."""
     audit = audit_of(subject, about, loading)
     with working(shown=not as_json) as progress:
-        found = audit.proxies(out=out, progress=progress, **arguments_of(options))
-    study, filed = found.document(), found.filing()
+        result = audit.proxies(out=out, progress=progress, **arguments_of(options))
+    study, filed = result.document(), result.filing()
     nearby = f"next  fairbits audit {subject}{loading.typed}"
     page = report.filing_page(study, filed["date"]) if filing else None
     if page is not None and out is not None and not as_json:
@@ -279,6 +279,6 @@ def proxies(
     answer(
         as_json,
         lambda: {**study, "filing": filed},
-        lambda: page or report.study_look(found.subject, study),
+        lambda: page or report.study_look(result.subject, study),
         nearby,
     )

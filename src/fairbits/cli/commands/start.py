@@ -50,7 +50,7 @@ def audit(
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
     door = audit_of(subject, about, loading, resume)
     with stages(shown=not as_json, scores_only=door.subject.scores_only) as progress, gentle_stop() as stop:
-        found = door.audit(
+        run = door.audit(
             out=resume or out,
             resume=resume is not None,
             force=force,
@@ -58,41 +58,41 @@ def audit(
             stop=stop,
             **arguments_of(options),
         )
-    if isinstance(found, audits.AuditResult):
-        folder, seconds = found.run.folder, found.seconds
+    if isinstance(run, audits.AuditResult):
+        folder, seconds = run.run.folder, run.seconds
         nearby = f"next  fairbits explore {folder}{loading.typed} · fairbits gate {folder}{loading.typed}"
-        if found.stopped:
+        if run.stopped:
             nearby = f"next  fairbits audit --resume {folder}{loading.typed} (it ended early)"
     else:
-        folder, seconds = found.folder, {"proxies": found.seconds}
+        folder, seconds = run.folder, {"proxies": run.seconds}
         nearby = f"next  fairbits report {folder}{loading.typed} --form profile"
 
     def look() -> Any:
-        if not isinstance(found, audits.AuditResult):
-            return report.study_look(door.subject, found.document)
+        if not isinstance(run, audits.AuditResult):
+            return report.study_look(door.subject, run.document)
         return report.audit_look(
-            found.data,
+            run.data,
             asked=door.subject.asked_lines(),
-            faults=found.faults,
-            seconds=found.seconds,
+            faults=run.faults,
+            seconds=run.seconds,
             waited=waited(),
         )
 
     answer(
         as_json,
         lambda: {
-            **{"run": str(folder), "report": str(found.page), "seconds": seconds},
+            **{"run": str(folder), "report": str(run.page), "seconds": seconds},
             "summary": store.read_json(folder / "summary.json"),
         },
         look,
-        f"page  {found.page}",
+        f"page  {run.page}",
         nearby,
     )
     if opened:
-        click.launch(str(found.page.resolve()))
-    if isinstance(found, audits.AuditResult) and found.data.contradictions:
-        raise ContradictionError(found.data.contradictions[0].said())
-    if isinstance(found, audits.AuditResult) and found.stopped:
+        click.launch(str(run.page.resolve()))
+    if isinstance(run, audits.AuditResult) and run.data.contradictions:
+        raise ContradictionError(run.data.contradictions[0].said())
+    if isinstance(run, audits.AuditResult) and run.stopped:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
@@ -281,7 +281,9 @@ def _show(name: str, *, as_json: bool) -> None:
         "target": entry.schema.target,
         "classes": list(entry.schema.classes),
         "scored_class": entry.schema.favourable,
-        "attributes": [{field: getattr(one, field) for field in ATTRIBUTE} for one in entry.schema.attributes],
+        "attributes": [
+            {field: getattr(attribute, field) for field in ATTRIBUTE} for attribute in entry.schema.attributes
+        ],
         "network": built_ins.load_card(name),
     }
     answer(as_json, lambda: about, lambda: report.built_in_blocks(entry, about), f"next  fairbits measure {name}")
@@ -325,6 +327,6 @@ def plan(
 
     With a model and table, some people are asked about to see the rate and the speed (none of an endpoint's).
     """
-    found = audits.plan_audit(options, None if subject is None else audit_of(subject, about, loading).subject)
+    planned = audits.plan_audit(options, None if subject is None else audit_of(subject, about, loading).subject)
     nearby = f"next  fairbits audit {subject}{loading.typed}" if subject else "next  fairbits init YOUR_TABLE.csv"
-    answer(as_json, lambda: store.plain(found), found.blocks, nearby)
+    answer(as_json, lambda: store.plain(planned), planned.blocks, nearby)

@@ -63,23 +63,23 @@ def gate(
         raise OptionError("--add, --rows, --cases, --seed and --force say what is frozen; add --freeze.")
     asked: dict[str, Any] = {**arguments_of(options), "protected": about.protected, "as_is": about.as_is}
     with progress_bar("asking again") as progress:
-        found = gates.gate(subject, out=out, progress=progress, **asked, **loading.given())
-    _write(found, junit, sarif, markdown)
+        result = gates.gate(subject, out=out, progress=progress, **asked, **loading.given())
+    _write(result, junit, sarif, markdown)
     judged = (Path(subject) / "run.json").is_file()  # the page of a run shows the verdict
     nearby = f"next  fairbits {'report' if judged else 'audit'} {subject}{loading.typed}"
-    answer(as_json, found.document, lambda: report.gate_look(found.document()), nearby)
-    raise click.exceptions.Exit(found.exit_code)
+    answer(as_json, result.document, lambda: report.gate_look(result.document()), nearby)
+    raise click.exceptions.Exit(result.exit_code)
 
 
-def _write(found: gates.GateResult, junit: Path | None, sarif: Path | None, markdown: Path | None) -> None:
+def _write(result: gates.GateResult, junit: Path | None, sarif: Path | None, markdown: Path | None) -> None:
     for path, make in ((junit, gates.junit_text), (sarif, gates.sarif_text), (markdown, gates.gate_markdown)):
         if path is not None:
-            gates.write_text(path, make(found))
+            gates.write_text(path, make(result))
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:
             with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
-                file.write(gates.gate_markdown(found))
+                file.write(gates.gate_markdown(result))
         except OSError as error:
             raise OptionError(f"cannot write the job's summary {summary!r}: {error.strerror or error}.") from None
 
@@ -102,8 +102,8 @@ def _waivers(policy: str | None, *, as_json: bool) -> None:
         raise OptionError("there is no fairbits.toml here; name the policy.")
     day = gates.today()
     rows = [
-        {**one.document(), "days_left": one.days_left(day), "expired": one.days_left(day) < 0}
-        for one in gates.read_policy(place).waivers
+        {**waiver.document(), "days_left": waiver.days_left(day), "expired": waiver.days_left(day) < 0}
+        for waiver in gates.read_policy(place).waivers
     ]
     answer(as_json, lambda: rows, lambda: report.waiver_blocks(rows), everything=True)
 
@@ -125,7 +125,7 @@ def fleet(
     A budget is that of each model.
     """
     with gentle_stop() as stop:
-        found, page = audit.audit_fleet(
+        ranked, page = audit.audit_fleet(
             folder,
             options,
             out,
@@ -136,11 +136,11 @@ def fleet(
             stop=stop,
         )
         stopped = stop()
-    document = {"page": str(page), **found.document()}
-    answer(as_json, lambda: document, lambda: report.fleet_page(found), f"page  {page}", everything=True)
+    document = {"page": str(page), **ranked.document()}
+    answer(as_json, lambda: document, lambda: report.fleet_page(ranked), f"page  {page}", everything=True)
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)
-    if found.failed:
+    if ranked.failed:
         raise click.exceptions.Exit(FAILED)
 
 
