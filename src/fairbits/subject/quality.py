@@ -6,6 +6,7 @@ And whether it is the right way round, held against the labels before anything i
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -259,15 +260,16 @@ def area_under_curve(
         effect = max(1.0, spread / alike) if alike else unequal
     half = (ones + zeros) / effect / 2 - 1
     # Both ends by halving: where the area lies as far away as the deviation there.
-    low, high = np.array([0.0, area]), np.array([area, 1.0])
-    for _ in range(_HALVINGS):
-        theta = (low + high) / 2
-        shared = np.maximum(1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta)), 1.0)
-        away = Z_95 * np.sqrt(theta * (1 - theta) * shared / (ones * zeros / effect**2))
-        above = np.array([area - theta[0] >= away[0], theta[1] - area < away[1]])
-        low, high = np.where(above, theta, low), np.where(above, high, theta)
-    ends = (low + high) / 2
-    return area, float(ends[0]), float(ends[1])
+    ends = []
+    for end in (0.0, 1.0):
+        outside, inside = end, area
+        for _ in range(_HALVINGS):
+            theta = (outside + inside) / 2
+            shared = max(1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta)), 1.0)
+            away = Z_95 * sqrt(theta * (1 - theta) * shared / (ones * zeros / effect**2))
+            outside, inside = (theta, inside) if abs(theta - area) >= away else (outside, theta)
+        ends.append((outside + inside) / 2)
+    return area, ends[0], ends[1]
 
 
 def midranks(values: Floats, weight: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.float64]:
