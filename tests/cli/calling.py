@@ -17,7 +17,8 @@ TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
 
 #: `python -m fairbits`, with cases on disk ten times a second: a test that waits for some need not search for long.
 EAGER = """
-import sys, fairbits.store.writer
+import signal, sys, fairbits.store.writer
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal; whoever tests in the background ignores it
 fairbits.store.writer.FLUSH_SECONDS = 0.1
 sys.argv[0] = "fairbits"
 from fairbits.cli import main

@@ -16,7 +16,7 @@ from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from tests.store.conftest import odd_schema, parts_of, write_run  # noqa: F401 - a fixture
 
-from .calling import fairbits, fairbits_alone
+from .calling import fairbits
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_damage_goes_to_stderr_and_wrong_use_ends_with_2(folder: Path) -> None:
     assert len(json.loads(result.stdout)) == 20
     words = "it is empty; the others are usable, and search --resume finds its cases again."
     assert result.stderr == f"fairbits: part {part.name!r} was skipped: {words}\n"
-    result = fairbits_alone("cases", folder, "--json", "--where", "k >")
+    result = fairbits("cases", folder, "--json", "--where", "k >")
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert not result.stdout

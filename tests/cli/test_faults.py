@@ -30,7 +30,7 @@ from tests.scale.work import planted_search
 from tests.store.conftest import MANIFEST, figures, write_run
 
 from ..conftest import random_people
-from .calling import fairbits, fairbits_alone
+from .calling import fairbits
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_an_export_to_a_read_only_device(run: Path, device: Path, name: str) -> 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is a thing of Linux")
-@pytest.mark.parametrize("arguments", [["--version"], ["cases", "RUN", "--json"], ["cases", "RUN"], ["--help"]])
+@pytest.mark.parametrize("arguments", [["cases", "RUN", "--json"], ["cases", "RUN"], ["--help"]])
 def test_output_that_cannot_be_written(run: Path, arguments: list[str]) -> None:
     words = [str(run) if word == "RUN" else word for word in arguments]
     with Path("/dev/full").open("w") as full:
@@ -268,5 +268,5 @@ def test_a_lock_that_was_left_over_is_in_nobodys_way(tmp_path: Path, people_sche
     (tmp_path / "run" / "run.json.tmp").write_bytes(b"half")  # and so is a start that was killed
     write_run(tmp_path / "run", people_schema, rng)
     assert len(Run.open(tmp_path / "run")) == 300
-    done = fairbits_alone("cases", tmp_path / "run", "--json", "--where", "k > 1", "--time-limit", "x")
+    done = fairbits("cases", tmp_path / "run", "--json", "--where", "k > 1", "--time-limit", "x")
     assert done.returncode == 2

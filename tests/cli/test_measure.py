@@ -62,10 +62,10 @@ def test_census_in_json(monkeypatch) -> None:
 
 
 def test_the_terminal_fits_eighty_columns(folder: Path) -> None:
-    done = fairbits_alone("measure", "subject.toml", "--all", cwd=folder)
+    done = fairbits("measure", "subject.toml", "--all", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
-    assert len(fairbits_alone("measure", "subject.toml", cwd=folder).stdout.splitlines()) <= 25
+    assert len(fairbits("measure", "subject.toml", cwd=folder).stdout.splitlines()) <= 25
     for words in ("mine: ", "3 people, 9 twins each (age 9)", "bits of age", " 1. k", "job Sales"):
         assert words in done.stdout
     assert done.stderr == ""
@@ -184,7 +184,7 @@ def test_mistakes_get_one_sentence_and_exit_code_two(folder: Path, mistake: str)
 
 
 def test_help_is_quick_to_read() -> None:
-    done = fairbits_alone("--help")
+    done = fairbits("--help")
     assert done.returncode == 0
     for command in ("measure", "data"):
         assert command in done.stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .calling import fairbits, fairbits_alone, fairbits_started
+from .calling import fairbits, fairbits_started
 
 KEYS = [
     "subject",
@@ -61,7 +61,7 @@ def test_the_summary_has_the_names_that_others_build_on(run: Path) -> None:
 
 
 def test_what_the_terminal_shows(tmp_path: Path) -> None:
-    done = fairbits_alone("search", "heart", "--evaluations", 3000, "--out", tmp_path / "run")
+    done = fairbits("search", "heart", "--evaluations", 3000, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert max(len(line) for line in done.stdout.splitlines() if str(tmp_path) not in line) <= 80
     for words in (

@@ -124,7 +124,6 @@ def test_an_encoding_that_holds_little_is_not_fatal(hostile: Path, encoding: str
     done = fairbits_alone("measure", "subject.toml", "--all", cwd=hostile)
     assert done.returncode == 0, done.stderr
     assert "log2 k" in done.stdout
-    assert fairbits_alone("measure", "nö.toml").returncode == 2
 
 
 def test_json_in_ascii_is_exact(hostile: Path, monkeypatch) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import fairbits, fairbits_alone
+from tests.cli.calling import fairbits
 
 from .planted import write_subject
 
@@ -275,7 +275,7 @@ def _soon() -> str:
 
 
 def test_help_says_how_it_is_called() -> None:
-    done = fairbits_alone("gate", "--help")
+    done = fairbits("gate", "--help")
     assert done.returncode == 0
     assert "fairbits gate [OPTIONS] [SUBJECT]" in done.stdout
     assert all(name in done.stdout for name in ("--freeze", "--waivers", "--policy", "--update-baseline"))
