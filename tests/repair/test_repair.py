@@ -70,7 +70,7 @@ def test_one_neuron_is_enough(run: Run) -> None:
 
 def test_both_attacks_ask_about_as_many_people_whatever_the_clock_says(run: Run) -> None:
     """Half a second, which is another number of people every time: the second attack takes the first one's."""
-    result = repair(run, attack_budget="0.5s", retrain=False, threads=1)
+    result = repair(run, attack_budget="0.5s", quick=True, threads=1)
     assert result.attack_before is not None
     assert result.attack_after is not None
     assert result.attack_before.evaluations == result.attack_after.evaluations > 0
@@ -156,14 +156,14 @@ def test_the_suspect_layer_of_debugging(run: Run) -> None:
 def test_from_python(tmp_path: Path) -> None:
     audit = Audit(wired(), people(), SCHEMA)
     run = searched(audit.subject, tmp_path / "run")
-    result = audit.repair(run, attack_budget=Budget(evaluations=200), retrain=False, threads=1)
+    result = audit.repair(run, attack_budget=Budget(evaluations=200), quick=True, threads=1)
     assert result.chosen.held_out.k_max == 1
     assert result.attack_after is not None
 
 
 def test_onnx_comes_back_as_onnx(tmp_path: Path) -> None:
     run = searched(load_subject(write_subject(tmp_path / "subject", ending=".onnx")), tmp_path / "run")
-    result = repair_run(run, choose="blind", retrain=False, threads=1)
+    result = repair_run(run, choose="blind", quick=True, threads=1)
     assert result.chosen.name == "blind"
     assert [path.name for path in result.files] == ["repaired.onnx"]
     assert any("proxies" in warning for warning in result.warnings)
@@ -205,7 +205,7 @@ def test_rows_that_the_model_never_saw(tmp_path: Path) -> None:
     table = people()
     held_out = np.arange(len(table)) % 4 == 0
     subject = make_subject("wired", wired(), SCHEMA, replace(table, held_out=held_out))
-    result = repair_run(searched(subject, tmp_path / "run"), subject=subject, retrain=False, threads=1)
+    result = repair_run(searched(subject, tmp_path / "run"), subject=subject, quick=True, threads=1)
     assert result.evidence.rows_unseen_by_model
     assert (result.evidence.held_out_rows, result.evidence.plan_rows, result.evidence.training_rows) == (50, 50, 300)
 
@@ -302,7 +302,7 @@ def test_a_budget_that_nothing_meets(run: Run) -> None:
 
 def test_nothing_is_written_as_repaired_where_no_repair_keeps_the_budget(run: Run) -> None:
     (run.folder / "repaired.npz").write_bytes(b"of an earlier repair")
-    result = repair_run(run, max_accuracy_loss=0.0001, retrain=False, threads=1)
+    result = repair_run(run, max_accuracy_loss=0.0001, quick=True, threads=1)
     assert result.chosen is None
     assert result.files == ()
     assert "100 rows" in result.reason
@@ -316,7 +316,7 @@ def test_nothing_is_written_as_repaired_where_no_repair_keeps_the_budget(run: Ru
 
     from fairbits.cli.app import app
 
-    asked = ["repair", str(run.folder), "--max-accuracy-loss", "0.0001", "--no-retrain", "--attack-budget", "0"]
+    asked = ["repair", str(run.folder), "--max-accuracy-loss", "0.0001", "--quick", "--attack-budget", "0"]
     ended = CliRunner().invoke(app, asked)
     assert ended.exit_code == 1
     assert "No repair is recommended" in ended.stdout
@@ -324,7 +324,7 @@ def test_nothing_is_written_as_repaired_where_no_repair_keeps_the_budget(run: Ru
 
 def test_the_choice_as_a_table(run: Run) -> None:
     """Name: accuracy on the plan, mean k, proved k, within the budget."""
-    start = repair_run(run, retrain=False, threads=1)
+    start = repair_run(run, quick=True, threads=1)
     model = start.repairs[0]
 
     def made(name: str, accuracy: float, k: float, proved: int | None, within: bool) -> RepairCandidate:

@@ -518,7 +518,7 @@ def test_every_fact_of_a_guard_is_compared(
 def test_what_a_repair_records(tmp_path: Path) -> None:
     """The checks go with the result into repair.json, and into run.json."""
     run = searched(load_subject(write_subject(tmp_path / "subject")), tmp_path / "run")
-    result = repair_run(run, choose="average", retrain=False, threads=1)
+    result = repair_run(run, choose="average", quick=True, threads=1)
     document = json.loads((tmp_path / "run" / "repair.json").read_text())
     assert [one["file"] for one in document["written"]] == [one.file for one in result.written]
     mine = next(one for one in document["written"] if one["file"] == "repaired.py")
@@ -528,7 +528,7 @@ def test_what_a_repair_records(tmp_path: Path) -> None:
     assert {"scores", "decisions", "threshold", "classes", "missing protected values"} <= set(mine["compared"])
     checks = json.loads((tmp_path / "run" / "run.json").read_text())["checks"]
     assert checks["written_file"] == document["written"]
-    repair_run(run, choose="average", retrain=False, threads=1)  # a run with checks is still a run
+    repair_run(run, choose="average", quick=True, threads=1)  # a run with checks is still a run
 
 
 def test_a_process_that_fails_is_said() -> None:
