@@ -28,22 +28,36 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     sys.dont_write_bytecode = False
     # What is imported stays: there is no garbage before all tests are collected.
     gc.disable()
+    # On a new checkout nothing is compiled: the first worker does that, and not each of them the same.
+    from .first import first_of_all
+
+    first_on_new_checkout = first_of_all()
+else:
+    first_on_new_checkout = None
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from hypothesis import settings
+from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 from fairbits import Attribute, Network, Schema, sandbox
+from fairbits.debug import origin
 from fairbits.engine import work_time
 from fairbits.measure import plausibility
 from fairbits.models import Activation
 from fairbits.repair.proposals.distil import distilled
 from fairbits.repair.writers import files
 from fairbits.repair.writers.checker import in_fresh_process
+from fairbits.report import ReportData
+from fairbits.report.figures import charts
 from fairbits.scale import processes
 from fairbits.search.run import SearchInProgress
 
 from .checker import in_forked_process
+from .first import give_back
 from .nurseries import started
 
 # The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
@@ -61,6 +75,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_finish() -> None:
     """What is imported by now stays: looking through it for garbage again and again took a tenth of the time."""
+    if first_on_new_checkout is not None:
+        give_back(first_on_new_checkout)
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -70,6 +86,9 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """Modules are taken apart as always, or libraries report what they leave behind."""
     gc.unfreeze()
+
+
+_trees = origin.TREES
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -85,7 +104,14 @@ def quick_trainings() -> Iterator[None]:
         patch.setattr("fairbits.repair.proposals.weights.MEAN_UPDATES", 100)
         patch.setattr("fairbits.repair.proposals.weights.UPDATES", 60)
         patch.setitem(distilled.__kwdefaults__, "updates", 300)
+        patch.setattr(origin, "TREES", 12)
         yield
+
+
+@pytest.fixture
+def learners_as_users_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that look for bits in labels, with as many trees as they have."""
+    monkeypatch.setattr(origin, "TREES", _trees)
 
 
 @pytest.fixture(autouse=True)
@@ -191,6 +217,46 @@ def forests_grow_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plausibility, "_grown", kept)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """On a new checkout all workers come to the same kernels: who comes second waits, and takes what the first left."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    compiling, place = Dispatcher.compile, tmp_path_factory.getbasetemp().parent
+
+    def one_by_one(self: Dispatcher, signature: Any) -> Any:
+        if isinstance(self._cache, NullCache):  # nobody else could take it
+            return compiling(self, signature)
+        with global_compiler_lock, FileLock(place / f"{self.py_func.__qualname__}.lock"):
+            return compiling(self, signature)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", one_by_one)
+        yield
+
+
+_portraits = charts._people
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_portraits_are_drawn() -> Iterator[None]:
+    """Two dozen portraits take longer than all the rest of a page: here the first two rows and cases have theirs."""
+
+    def first(data: ReportData) -> Iterator[charts.Drawn]:
+        return _portraits(replace(data, people=tuple(person for person in data.people if person.rank <= 2)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(charts, "_people", first)
+        yield
+
+
+@pytest.fixture
+def all_portraits_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users have it."""
+    monkeypatch.setattr(charts, "_people", _portraits)
 
 
 class Looks:

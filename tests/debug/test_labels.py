@@ -11,6 +11,8 @@ from fairbits import Table
 from fairbits.debug.origin import label_bits
 from tests.debug.conftest import SCHEMA
 
+pytestmark = pytest.mark.usefixtures("learners_as_users_have_them")
+
 
 def people(rng: np.random.Generator, rows: int) -> np.ndarray:
     return np.column_stack([rng.integers(0, 2, rows), rng.integers(0, 10, (rows, 2))]).astype(np.float64)

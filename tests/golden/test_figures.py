@@ -31,6 +31,7 @@ def test_a_command_gives_the_same_figures(name: str, tmp_path: Path) -> None:
     assert compared(name, FIGURES[name], found).faults == []
 
 
+@pytest.mark.usefixtures("learners_as_users_have_them")
 def test_commands_about_a_run_give_the_same_figures(tmp_path: Path) -> None:
     found = made(call, CHAIN, tmp_path)
     assert {name: compared(name, FIGURES[name], found[name]).faults for name in CHAIN} == {name: [] for name in CHAIN}

@@ -9,7 +9,7 @@ import pytest
 
 from fairbits import Audit, Budget, Table
 from fairbits.report import compute_report
-from tests.report.drawn import render_html, render_markdown
+from tests.report.drawn import render_markdown, render_words
 
 from ..conftest import random_people
 from ..models.modules import residual
@@ -19,7 +19,7 @@ from ..models.zoo import SCHEMA
 def words_of(audit: Audit, folder: Path) -> str:
     run = audit.search(budget=Budget(evaluations=100), strategy="random", out=folder, threads=1)
     data = compute_report(run, subject=audit.subject, threads=1)
-    assert data.about.model in render_html(data)
+    assert data.about.model in render_words(data)
     assert data.about.model in render_markdown(data)
     return data.about.model
 

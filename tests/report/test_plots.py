@@ -14,7 +14,9 @@ import fairbits
 from fairbits import Audit, FairbitsError, Subject, plot
 from fairbits.certify import Certificate
 from fairbits.repair import read_repair
+from fairbits.report import compute_report
 from fairbits.report.figures import portraits
+from fairbits.report.figures.charts import pictures_of
 from fairbits.report.figures.portraits import grid_of
 from fairbits.report.record import Axes, Portrait
 from fairbits.report.sections.people import axes_of, portrait_of
@@ -144,3 +146,11 @@ def test_a_person_without_classes_is_drawn() -> None:
     for drawn in (portraits.heat_map(person, axes), portraits.staircase(person, axes)):
         assert drawn is not None
         assert "<svg" in drawn._repr_svg_()
+
+
+@pytest.mark.usefixtures("all_portraits_are_drawn")
+def test_everybody_on_a_page_has_a_portrait(audited: Run, subject: Subject) -> None:
+    data = compute_report(audited, subject=subject, threads=1)
+    people = {f"{'row' if person.real else 'case'}-{person.rank}" for person in data.people}
+    assert len(people) > 4
+    assert {name.rpartition("-")[0] for name in pictures_of(data)} >= people

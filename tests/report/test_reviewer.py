@@ -36,7 +36,7 @@ from fairbits.report.sections.summary import cards
 from fairbits.store import Run, read_json
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
-from tests.report.drawn import render_html, render_markdown
+from tests.report.drawn import render_markdown, render_words
 
 from ..browsing import launched
 from .conftest import build_subject, ordinary_schema, unlinked
@@ -185,7 +185,7 @@ def test_the_verdict_of_the_gate(page: str, own: Path, tmp_path: Path) -> None:
     identity = json.loads((folder / "run.json").read_text())["identity"]["id"]
     (folder / "gate.json").write_text(json.dumps({**GATE, "identity": identity}))
     shown = compute_report(Run.open(folder), threads=1)
-    failed, document = render_html(shown), render_markdown(shown)
+    failed, document = render_words(shown), render_markdown(shown)
     assert '<p class="verdict fail">The gate failed.' in failed
     assert "&lt;b&gt;k&lt;/b&gt;" in failed
     assert "The gate failed." in document
@@ -197,12 +197,12 @@ def test_the_verdict_of_the_gate(page: str, own: Path, tmp_path: Path) -> None:
         json.dumps({**GATE, "verdict": "pass", "checks": [], "pending": ["flip_rate_rise"], "identity": identity})
     )
     first = compute_report(Run.open(folder), threads=1)
-    assert "The gate has judged nothing yet" in render_html(first)
-    assert "The gate passed" not in render_html(first)
+    assert "The gate has judged nothing yet" in render_words(first)
+    assert "The gate passed" not in render_words(first)
     for other in ({**GATE, "identity": "0123456789abcdef"}, GATE):
         (folder / "gate.json").write_text(json.dumps(other))
         strange = compute_report(Run.open(folder), threads=1)
-        for face in (render_html(strange), render_markdown(strange)):
+        for face in (render_words(strange), render_markdown(strange)):
             assert "about another model, schema or table" in face
             assert "The gate failed" not in face
         assert summary_of(strange)["gate"] is None
