@@ -177,7 +177,7 @@ def test_bounds_of_boxes_hold_at_every_moment(adds):
     attributes = tuple(Attribute(name=n, kind="integer", low=0, high=4, protected=n == "p") for n in "abcp")
     schema, partly = Schema(attributes, target="y", classes=("0", "1")), 0
     everyone = next(everybody(schema))
-    for seed in range(150):
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         base = [float(rng.choice([0.0, 0.5, 3.0, -3.0]))]
         trees = _planted(rng, int(rng.integers(1, 30)), float(rng.choice([0.01, 0.3, 1.0])))
@@ -192,7 +192,7 @@ def test_bounds_of_boxes_hold_at_every_moment(adds):
             found = prove_cells(boxes, evaluator, seconds=60, max_boxes=most)
             assert found.falsified <= flips <= found.people - found.certified
             partly += 0 < found.certified + found.falsified < found.people
-    assert partly > 50
+    assert partly > 20
 
 
 def test_no_more_classes_are_said_than_there_can_be():

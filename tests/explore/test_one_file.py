@@ -28,7 +28,7 @@ from ..conftest import random_people
 from ..report.conftest import build_subject, ordinary_schema
 from .conftest import explorer_of
 
-PEOPLE = 10_000
+PEOPLE = 2_000
 
 
 @pytest.fixture(scope="module")

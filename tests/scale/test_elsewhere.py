@@ -12,6 +12,7 @@ from fairbits.cli.app import app
 from fairbits.debug import debug_run
 from fairbits.errors import OptionError
 from fairbits.scale import ExecutorOptions, processes
+from fairbits.search import Budget
 from fairbits.store import Run
 from fairbits.store.files import place_of
 from tests.search.planted import planted_subject
@@ -65,14 +66,16 @@ def test_a_run_elsewhere_goes_on(bucket: str) -> None:
     def stop() -> bool:
         nonlocal asked
         asked += 1
-        return asked > 200
+        return asked > 60
 
-    half = planted_search(f"{bucket}/half", ExecutorOptions(workers=1), stop=stop)
+    how = {"shards": 3, "budget": Budget(evaluations=4_000)}
+    half = planted_search(f"{bucket}/half", ExecutorOptions(workers=1), stop=stop, **how)
     assert half.status == "interrupted"
-    whole = planted_search(f"{bucket}/half", ExecutorOptions(workers=1), resume=True)
-    again = planted_search("memory://again", ExecutorOptions(workers=1))
+    assert len(half) > 0
+    whole = planted_search(f"{bucket}/half", ExecutorOptions(workers=1), resume=True, **how)
+    again = planted_search("memory://again", ExecutorOptions(workers=1), **how)
     assert cases_of(whole).equals(cases_of(again))
-    planted_search("memory://again", ExecutorOptions(workers=1), force=True)
+    planted_search("memory://again", ExecutorOptions(workers=1), force=True, **how)
 
 
 def test_addresses_that_mean_nothing() -> None:

@@ -32,7 +32,7 @@ class Searched(NamedTuple):
 
 
 #: Four attempts stay within the budget: a climb asks about 25 people at once, dice about one.
-LENGTHS = {"climb": Searched(16_000, 60), "dice": Searched(4_000, 600)}
+LENGTHS = {"climb": Searched(8_000, 30), "dice": Searched(2_000, 300)}
 #: Searches in forks of one process that has loaded everything. Each kills itself while it is at the n-th batch of this
 #: attempt, or a few milliseconds later: at another moment every time, but always before it ends, whatever the speed of
 #: the machine.

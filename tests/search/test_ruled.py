@@ -171,5 +171,7 @@ def test_every_task_is_searched(strategy: str, task: str, people_schema, rng, tm
     run = searched(make_subject(task, network, schema, Table(people, labels)), strategy, tmp_path / "run", 1_000)
     assert run.summary["evaluations"] == 1_000
     assert run.summary["twins_removed"] > 0
+    reals = np.concatenate(list(run.codes()))[:, 2]
+    assert -1.5 <= reals.min() <= reals.max() <= 4.0
     if task == "regression":
         assert run.summary["id_cases"] == 0

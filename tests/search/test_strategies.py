@@ -107,7 +107,7 @@ def test_same_seed_same_cases_whatever_the_threads(strategy: str, tmp_path) -> N
     assert not np.array_equal(codes[0], codes[2])
 
 
-@pytest.mark.parametrize("within", [0, 1, 2])
+@pytest.mark.parametrize("within", [0, 2])
 def test_people_stay_near_real_ones_when_asked(strategy: str, within: int, tmp_path) -> None:
     run = search_subject(planted_subject(), settings(strategy, 1_500, within=within), tmp_path / "run")
     changed = run.cases()["changed"].to_numpy().max()
@@ -158,7 +158,7 @@ def test_a_k_that_cannot_be_more_is_exact(tmp_path, capsys) -> None:
     """As many classes as twins: no search can find more, and terminal and page say so."""
     from fairbits.cli.terminal import show
     from fairbits.report import compute_report, search_look
-    from tests.report.drawn import render_html, render_markdown
+    from tests.report.drawn import render_markdown, render_words
 
     subject = planted_subject()
     run = search_subject(subject, settings("climb"), tmp_path / "run")
@@ -168,30 +168,8 @@ def test_a_k_that_cannot_be_more_is_exact(tmp_path, capsys) -> None:
     assert "(exact): it cannot be more" in capsys.readouterr().out
     data = compute_report(run, subject=subject)
     assert (data.near[-1].people, data.near[-1].exact) == ("anywhere", True)
-    for page in (render_html(data), render_markdown(data)):
+    for page in (render_words(data), render_markdown(data)):
         assert "it cannot be more" in page
-
-
-def test_regressions_and_real_attributes_are_searched(people_schema, rng, tmp_path) -> None:
-    from dataclasses import replace
-
-    from fairbits import Table
-    from fairbits.subject import make_subject
-
-    from ..conftest import random_network, random_people
-
-    for schema, head in ((people_schema, "softmax"), (replace(people_schema, classes=(), favourable=None), "linear")):
-        network = random_network(rng, [9, 12, 2 if head == "softmax" else 1], head=head)
-        people = random_people(rng, schema, 50)
-        subject = make_subject(
-            "mixed", network, schema, Table(people, rng.normal(size=50).round(3) if head == "linear" else None)
-        )
-        for name in STRATEGIES:
-            run = search_subject(subject, settings(name, 800), tmp_path / f"{name}-{head}")
-            assert run.summary["evaluations"] == 800
-            reals = codes_of(run)[:, 2]
-            assert reals.min() >= -1.5
-            assert reals.max() <= 4.0
 
 
 def test_black_boxes_are_searched_without_gradients(tmp_path) -> None:
