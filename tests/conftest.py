@@ -42,6 +42,7 @@ from hypothesis import settings
 from numba.core.caching import NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+from threadpoolctl import ThreadpoolController
 
 from fairbits import Attribute, Network, Schema, sandbox
 from fairbits.debug import origin
@@ -235,6 +236,23 @@ def kernels_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Itera
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Dispatcher, "compile", one_by_one)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def libraries_are_looked_for_once() -> Iterator[None]:
+    """Whoever limits the threads of libraries looks through all that is loaded: here only after more was imported."""
+    look, known = ThreadpoolController._load_libraries, {}
+
+    def kept(self: ThreadpoolController) -> None:
+        if len(sys.modules) not in known:
+            look(self)
+            known.clear()
+            known[len(sys.modules)] = self.lib_controllers
+        self.lib_controllers = list(known[len(sys.modules)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ThreadpoolController, "_load_libraries", kept)
         yield
 
 
