@@ -106,12 +106,13 @@ def test_a_notebook_keeps_the_layers_apart() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_frames_are_of_the_users_library(library: str) -> None:
     frames: Any = pytest.importorskip(library)
     rng = np.random.default_rng(0)
     sex, income = rng.choice(["f", "m"], 60), rng.integers(0, 5, 60)
-    people = frames.DataFrame({"sex": sex, "income": income, "paid": np.where(income > 2, "yes", "no")})
+    table = frames.table if library == "pyarrow" else frames.DataFrame
+    people = table({"sex": sex, "income": income, "paid": np.where(income > 2, "yes", "no")})
     audit = Audit.from_table(
         lambda rows: 0.2 + 0.1 * np.asarray(rows["income"]) + 0.2 * (np.asarray(rows["sex"]) == "m"),
         people,
@@ -122,8 +123,9 @@ def test_frames_are_of_the_users_library(library: str) -> None:
     found = audit.measure(threads=1)
     frame = found.to_frame()
     assert type(frame).__module__.partition(".")[0] == library
-    assert list(frame["k"]) == found.evaluation.k.tolist()
-    assert (frame.index.name == "row") if library == "pandas" else (list(frame["row"]) == list(range(60)))
+    assert np.asarray(frame["k"]).tolist() == found.evaluation.k.tolist()
+    rows = frame.reset_index()["row"] if library == "pandas" else frame["row"]
+    assert np.asarray(rows).tolist() == list(range(60))
 
 
 def test_frames_of_a_run_and_a_repair(audited: Run) -> None:

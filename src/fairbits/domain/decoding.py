@@ -325,7 +325,7 @@ class HeldValues:
 def _library(frame: Any) -> str | None:
     """The library of a data frame; None of anything else."""
     home = type(frame).__module__.partition(".")[0]
-    return home if home in ("pandas", "polars", "modin") else None
+    return home if home in ("pandas", "polars", "pyarrow", "modin") else None
 
 
 class RawTable:

@@ -225,7 +225,7 @@ class Table:
     chances
         For each attribute that is known as probabilities only: those of its groups, (n, groups); NaN where unknown.
     library
-        "pandas", "polars" or "modin" where the owner's table is a frame: what results become in ``to_frame()``.
+        "pandas", "polars", "pyarrow" or "modin" where the owner's table is a frame: what ``to_frame()`` returns.
     drawn
         Whether nobody gave a table, and people drawn from the domain stand in its place: only `certify` takes those.
     origin

@@ -279,10 +279,10 @@ def frame_of(result: Any) -> Any:
         raise OptionError(
             "a frame needs pandas or polars, and neither is here; install one, such as: pip install pandas"
         )
-    if library == "polars":
-        import polars
+    if library in ("polars", "pyarrow"):
+        import narwhals.stable.v2 as nw
 
-        return polars.DataFrame(columns)
+        return nw.from_dict(columns, backend=import_module(library)).to_native()
     pd = import_module("modin.pandas" if library == "modin" else "pandas")
     index = pd.Index(columns.pop("row"), name="row") if "row" in columns else None
     return pd.DataFrame(columns, index=index)
