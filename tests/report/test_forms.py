@@ -4,11 +4,14 @@ import io
 import json
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import fairbits
 from fairbits.report.forms import FORMS
 from tests.browsing import launched
+from tests.cli.calling import fairbits as shell
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +138,81 @@ def test_unknown_forms_are_refused(run):
     with pytest.raises(fairbits.FairbitsError, match="'pdf' is no form; choose from: bom, statement"):
         run.report(forms=["pdf"])
     assert list(FORMS) == ["bom", "statement", "card", "profile", "word"]
+
+
+SCORED = """
+name = "scored"
+[table]
+path = "people.csv"
+target = "y"
+classes = ["bad", "good"]
+favourable = "good"
+score = "score"
+[attributes.sex]
+kind = "category"
+labels = ["f", "m"]
+protected = "observed"
+[attributes.region]
+kind = "category"
+labels = [REGIONS]
+protected = "observed"
+[attributes.race]
+protected = "probabilities"
+columns = ["p_w", "p_b", "p_o"]
+labels = ["White", "Black", "Other"]
+"""
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """The audit of a table of scores with many groups, some of them known as probabilities only."""
+    folder, rng, n = tmp_path_factory.mktemp("scored"), np.random.default_rng(3), 1_200
+    regions = [f"region {i}" for i in range(14)]
+    sex, region, chances = rng.choice(["f", "m"], n), rng.choice(regions, n), rng.dirichlet([2, 1, 1], n)
+    score = 1 / (1 + np.exp(-rng.normal(0, 1, n) - 0.8 * (sex == "m")))
+    y = np.where(rng.random(n) < score, "good", "bad")
+    people = pd.DataFrame({"sex": sex, "region": region, "score": score, "y": y})
+    people[["p_w", "p_b", "p_o"]] = chances
+    people.to_csv(folder / "people.csv", index=False)
+    (folder / "subject.toml").write_text(SCORED.replace("REGIONS", ", ".join(f'"{one}"' for one in regions)))
+    assert shell("audit", folder / "subject.toml", "--out", folder / "run").returncode == 0
+    assert shell("report", folder / "run", "--form", "bom,card,profile,word").returncode == 0
+    return folder / "run"
+
+
+def test_forms_of_a_table_of_scores_have_its_groups(scored):
+    card = json.loads((scored / "bom.cdx.json").read_text())["components"][0]["modelCard"]
+    told = {
+        (one["type"], one.get("slice")): (one["value"], one.get("confidenceInterval"))
+        for one in card["quantitativeAnalysis"]["performanceMetrics"]
+    }
+    proxies = json.loads((scored / "proxies.json").read_text())
+    for group in proxies["probable"][0]["groups"]:
+        value, ends = told["favourable rate (impact)", f"race (by probability): {group['group']}"]
+        assert float(value) == pytest.approx(group["selection_rate"]["value"], rel=1e-5)
+        assert float(ends["upperBound"]) == pytest.approx(group["selection_rate"]["high"], rel=1e-5)
+    harms = {one["groupAtRisk"]: one["harms"] for one in card["considerations"]["fairnessAssessments"]}
+    women = proxies["groups"][0]["groups"][0]
+    assert f"of f is {women['impact_ratio']:.2f}" in harms["people by sex"]
+    assert "race (by probability): Black" in (scored / "model-card.md").read_text()
+
+
+def test_a_profile_of_many_groups_takes_three_pages_too(scored):
+    text = (scored / "profile.html").read_text(encoding="utf-8")
+    assert "examined: sex, region and race (most likely)." in text
+    assert "with the lowest ratios" in text
+    with launched() as browser:
+        page = browser.new_page()
+        page.goto((scored / "profile.html").as_uri())
+        for paper in ("A4", "Letter"):
+            assert int(re.findall(rb"/Count (\d+)", page.pdf(format=paper))[0]) <= 3, paper
+
+
+def test_no_gate_judges_a_table_of_scores(scored):
+    for command, said in (
+        (["report", scored, "--form", "statement"], "no model that a gate could judge"),
+        (["gate", scored], "is the audit of a table of scores"),
+    ):
+        refused = shell(*command)
+        assert refused.returncode == 2
+        assert said in refused.stderr

@@ -48,7 +48,7 @@ from fairbits.gates.suite import (
     write_baseline,
     write_suite,
 )
-from fairbits.store import folder_name, place_of, timestamp
+from fairbits.store import SCORES_RECORD, folder_name, place_of, timestamp
 from fairbits.subject import Subject
 from fairbits.text import harmless, shortened
 
@@ -84,7 +84,7 @@ def open_subject(
     run = None
     if isinstance(given, Subject):
         subject, source = given, given.source
-    elif (place_of(given) / "run.json").is_file():
+    elif any((place_of(given) / record).is_file() for record in ("run.json", SCORES_RECORD)):
         if protected is not None:
             raise OptionError("protected attributes were named, but a run has its own; leave --protected out.")
         from fairbits.store import Run, subject_of  # and with them DuckDB, which a subject in files does not need

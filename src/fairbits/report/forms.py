@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import textwrap
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,8 +45,8 @@ from fairbits.report.markdown import render_markdown_page
 from fairbits.report.record import ReportData
 from fairbits.report.sections.paperwork import DECISIONS, FIELDS
 from fairbits.report.sections.summary import NO_LIMITS, cards, flip_blocks, gate_blocks
-from fairbits.report.sections.treatment import impact_blocks
-from fairbits.text import harmless, joined, percent, shortened
+from fairbits.report.sections.treatment import MAX_GROUPS, impact_blocks, is_single, lowest_ratios
+from fairbits.text import harmless, joined, number, percent, shortened
 
 CYCLONEDX = "1.6"
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -60,6 +61,7 @@ METRICS = {
     "accuracy": "accuracy",
     "auc": "AUC",
 }
+_ENDS = {"": "value", "_low": "low", "_high": "high"}
 GROUP_METRICS = {"selection_rate": "favourable rate (impact)", "impact_ratio": "impact ratio (impact)"}
 #: The Hub's own names of figures, where they are not ours.
 HUB = {"auc": "roc_auc"}
@@ -82,6 +84,11 @@ def metrics_of(data: ReportData) -> Iterator[Metric]:
     ]
     for table in (data.proxies or {}).get("groups", ()):
         told += [(GROUP_METRICS, group, f"{table['attribute']}: {group['group']}") for group in table["groups"]]
+    for table in (data.proxies or {}).get("probable", ()):
+        for group in table["groups"]:
+            found = [(name, group[name]) for name in GROUP_METRICS if group[name] is not None]
+            ends = {f"{name}{end}": one[key] for name, one in found for end, key in _ENDS.items()}
+            told.append((GROUP_METRICS, ends, f"{table['attribute']} (by probability): {group['group']}"))
     for names, figures, slice_ in told:
         for name, words in names.items():
             value, low, high = (figures.get(f"{name}{end}") for end in ("", "_low", "_high"))
@@ -127,7 +134,7 @@ def bill_of_materials(data: ReportData, _: Page, __: Path) -> bytes:
 def _card(data: ReportData) -> dict[str, Any]:
     considerations = {
         "technicalLimitations": [*data.not_examined, *(limit.text for limit in data.measured.limits)],
-        "fairnessAssessments": [_assessment(name, data) for name in data.about.protected],
+        "fairnessAssessments": [_assessment(name, data) for name in _examined(data)],
     }
     return {
         "modelParameters": {
@@ -148,12 +155,25 @@ def _metric(one: Metric) -> dict[str, Any]:
     return found
 
 
+def _examined(data: ReportData) -> list[str]:
+    """Protected attributes: those that have twins, then those whose groups alone are known."""
+    groups = [one["attribute"] for one in (data.proxies or {}).get("groups", ()) if is_single(one)]
+    return list(dict.fromkeys((*data.about.protected, *groups)))
+
+
 def _assessment(name: str, data: ReportData) -> dict[str, str]:
     """Of one protected attribute: who is at risk, of what, and what is recommended."""
     found = {"groupAtRisk": f"people by {name}"}
     rates = data.measured.figures.get("flip_rate_by") or {}
+    harms = []
     if name in rates:
-        found["harms"] = f"{percent(rates[name])} would get a different decision if only their {name} differed."
+        harms.append(f"{percent(rates[name])} would get a different decision if only their {name} differed.")
+    for whose, group in lowest_ratios(data.proxies):
+        if whose == name:
+            value, low, high = (number(group[f"impact_ratio{end}"], 2) for end in _ENDS)
+            harms.append(f"The impact ratio of {group['group']} is {value} (95 % interval {low} to {high}).")
+    if harms:
+        found["harms"] = " ".join(harms)
     if data.repaired is not None and data.repaired.chosen is not None:
         found["mitigationStrategy"] = f"recommended repair: {data.repaired.chosen.name}"
     return found
@@ -161,6 +181,8 @@ def _assessment(name: str, data: ReportData) -> dict[str, str]:
 
 def tested_statement(data: ReportData, _: Page, folder: Path) -> bytes:
     """An in-toto statement: what the gate said about this model, with the hash of gate.json and of the model."""
+    if (data.proxies or {}).get("scores_only"):
+        raise OptionError("a table of scores has no model that a gate could judge; leave the form 'statement' out.")
     if data.gate is None:
         other = f" ({data.gate_of_another})" if data.gate_of_another else ""
         raise OptionError(f"no gate has judged the model of this run{other}; run `fairbits gate RUN` first.")
@@ -209,16 +231,21 @@ def bias_profile(data: ReportData, _: Page, __: Path) -> bytes:
     )
     heard = ("Others affected", "How they were heard")
     groups = (
-        Paragraph(f"Protected attributes examined: {joined(list(about.protected))}, in {about.m:,} combinations."),
-        Paragraph(f"People: {data.measured.rows:,} rows of the table. {' '.join(data.examined)}"),
+        Paragraph(
+            f"Protected attributes examined: {joined(_examined(data))}"
+            f"{f', in {about.m:,} combinations' if about.m > 1 else ''}."
+        ),
+        Paragraph(f"People: {data.measured.rows:,} rows of the table. {shortened(' '.join(data.examined), 300)}"),
         Form(heard, "Representative of those affected?", ("yes", "no", "not known")),
     )
     measures = (
         ("Held in releases by ", Code("fairbits gate"), ": a change for the worse ends the build."),
         "To be stated by the owner: how often it is measured again, and on whom.",
     )
-    monitoring = (Heading("Measures"), Bullets(measures), Form(FIELDS, "Decision", DECISIONS, "Next review"))
-    filled: list[Sequence[Block]] = [context, groups, *_evaluated(data), monitoring]
+    monitoring = (Bullets(measures), Form(FIELDS, "Decision", DECISIONS, "Next review"))
+    probable = sum(len(one["groups"]) for one in (data.proxies or {}).get("probable", ()))
+    evaluated = _evaluated(data, most=max(PROFILE_GROUPS - probable, 4))
+    filled: list[Sequence[Block]] = [context, groups, *evaluated, monitoring]
     page = Page(
         subject=about.subject,
         command=f"bias profile · {data.reproduction.created[:10]}",
@@ -236,16 +263,32 @@ def bias_profile(data: ReportData, _: Page, __: Path) -> bytes:
 
 #: The parts that fairbits fills by itself, by their headings.
 EVALUATED = ("Evaluation: treatment", "Evaluation: impact", "Remaining risks and limits")
+#: Groups that three pages have room for.
+PROFILE_GROUPS = 8
 
 
-def _evaluated(data: ReportData) -> tuple[tuple[Block, ...], ...]:
+def _evaluated(data: ReportData, *, most: int = MAX_GROUPS) -> tuple[tuple[Block, ...], ...]:
     limits = (*data.not_examined, *(limit.text for limit in data.measured.limits), *data.about.notes)
-    impact = [block for block in impact_blocks(data.proxies) if not isinstance(block, Fold)] if data.proxies else []
+    impact = [*_impact(data.proxies, most)] if data.proxies else [Paragraph("Not measured: fairbits proxies.")]
     return (
         (Cards(tuple(cards(data))), *flip_blocks(data.measured)),
-        (*impact,) or (Paragraph("Not measured: fairbits proxies."),),
-        (Bullets([shortened(one, 300) for one in limits[:8]]),),
+        tuple(impact),
+        (Bullets([shortened(one, 200) for one in limits[:5]]),),
     )
+
+
+def _impact(document: Mapping[str, Any], most: int) -> Iterator[Block]:
+    """Groups by single attributes, at most so many: those of the lowest ratios."""
+    tables = [table for table in document["groups"] if is_single(table)]
+    groups = [group for table in tables for group in table["groups"]]
+    ratios = ("impact_ratio", "scoring_ratio")  # the second where nothing is decided
+    groups.sort(key=lambda group: next((group[name] for name in ratios if group[name] is not None), math.inf))
+    kept = {id(group) for group in groups[:most]}
+    tables = [{**table, "groups": [one for one in table["groups"] if id(one) in kept]} for table in tables]
+    yield from impact_blocks({**document, "groups": tables})
+    if len(groups) > most:
+        said = f"These are the {most} of {len(groups)} groups with the lowest ratios; proxies.json has all."
+        yield Paragraph(said, tone="small")
 
 
 def model_card(data: ReportData, _: Page, __: Path) -> bytes:
