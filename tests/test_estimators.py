@@ -191,7 +191,9 @@ def test_what_cannot_be(people):
 
 
 def test_frames_of_modin_are_taken_and_given_back() -> None:
-    modin = pytest.importorskip("modin.pandas", reason="modin is not installed (it asks for an older pandas than the other tests have)")
+    modin = pytest.importorskip(
+        "modin.pandas", reason="modin is not installed (it asks for an older pandas than the other tests have)"
+    )
     import fairbits
 
     rng = np.random.default_rng(0)
