@@ -1,8 +1,11 @@
 """fairbits inside scikit-learn: scorers, grid search, metadata routing, and the guarded classifier."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -13,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import fairbits
@@ -188,6 +192,33 @@ def test_what_cannot_be(people):
         fairbits.GuardedClassifier(LinearSVC(), "sex").fit(frame, y)
     with pytest.raises(fairbits.FairbitsError, match="7 is no column of an array of 2"):
         fairbits.bits_scorer([7])(model, np.zeros((5, 2)))
+
+
+@pytest.mark.parametrize("asked", ["pandas", "polars", "pyarrow"])
+def test_a_guard_is_asked_about_tables_of_another_library(people, asked):
+    """As where it was fitted in a notebook, pickled, and asked in a service."""
+    frame, y = people
+    frame = frame.astype({"race": str})
+    tables = {"pandas": frame, "polars": pl.from_pandas(frame), "pyarrow": pa.Table.from_pandas(frame)}
+    for fitted in ("pandas", "polars"):
+        guarded = fairbits.GuardedClassifier(pipeline(), ["sex", "race"], K=2).fit(tables[fitted], y)
+        found = pickle.loads(pickle.dumps(guarded)).predict_proba(tables[asked])  # noqa: S301
+        np.testing.assert_array_equal(found, guarded.predict_proba(tables[fitted]))
+
+
+def test_what_nobody_can_be_asked_about_is_no_perfect_score(people):
+    frame, y = people
+    model = pipeline().fit(frame, y)
+    with pytest.raises(fairbits.FairbitsError, match="there are no rows"):
+        fairbits.bits_scorer("sex")(model, frame[:0])
+    with pytest.raises(fairbits.FairbitsError, match="threshold is 50"):
+        fairbits.flip_rate_scorer("sex", threshold=50)
+    with pytest.raises(fairbits.FairbitsError, match="epsilon is -1"):
+        fairbits.GuardedClassifier(pipeline(), "sex", K=2, epsilon=-1).fit(frame, y)
+    several = np.stack([y == "yes", y[::-1] == "yes"], axis=1)
+    for kind in (DecisionTreeClassifier, DecisionTreeRegressor):
+        with pytest.raises(fairbits.FairbitsError, match="predicts several targets"):
+            fairbits.bits_scorer("age")(kind(max_depth=1).fit(frame[["age"]], several), frame[["age"]])
 
 
 def test_frames_of_modin_are_taken_and_given_back() -> None:

@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, Meth
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.errors import CapabilityError, OptionError, choose_from
-from fairbits.measure import DEFAULT_EPSILON, qid
+from fairbits.measure import DEFAULT_EPSILON, check_epsilon, qid
 from fairbits.repair import averaged, clipped, decision_shift, half_width, moved_odds
 
 Doubles = npt.NDArray[np.float64]
@@ -43,6 +43,8 @@ class _Twins:
         if not self.columns:
             raise OptionError('no protected column is named; say for example protected=["sex"].')
         frame = _native(rows)
+        if not len(frame):
+            raise OptionError("there are no rows, so nobody has a twin; give some people.")
         found = [_choices(_column(frame, name)) for name in self.columns]
         self.m = int(np.prod([len(cells) for cells, _ in found]))
         if self.m > MOST_TWINS:
@@ -119,7 +121,10 @@ def _taken(column: Any, places: npt.NDArray[np.intp]) -> Any:
 
 def _replaced(rows: Any, name: str | int, cells: Any) -> Any:
     if isinstance(rows, nw.DataFrame):
-        return rows.with_columns(cells.alias(_column(rows, name).name))
+        own = _column(rows, name)
+        if getattr(cells, "implementation", None) is not rows.implementation:  # fitted on a table of another library
+            cells = nw.new_series(own.name, list(cells), backend=rows.implementation)
+        return rows.with_columns(cells.alias(own.name))
     changed = rows.copy()
     changed[:, name] = cells
     return changed
@@ -133,7 +138,10 @@ def outputs(estimator: Any, rows: Any) -> Doubles:
             f"{type(estimator).__name__} says neither probabilities nor margins; fit it with probabilities, for "
             f"example in a CalibratedClassifierCV."
         )
-    found = np.asarray(getattr(estimator, ask)(rows), dtype=np.float64)
+    told = getattr(estimator, ask)(rows)
+    if isinstance(told, list) or (ask == "predict" and np.shape(told)[1:] > (1,)):
+        raise CapabilityError(f"{type(estimator).__name__} predicts several targets; fit one estimator for each.")
+    found = np.asarray(told, dtype=np.float64)
     return found.reshape(len(found), -1)
 
 
@@ -159,7 +167,7 @@ class TwinScorer:
             cut = self.threshold if hasattr(estimator, "predict_proba") else 0.0
             favoured = scores >= cut
             each = (favoured.any(axis=1) & ~favoured.all(axis=1)).astype(np.float64)
-        return -float(np.average(each, weights=sample_weight))
+        return 0.0 - float(np.average(each, weights=sample_weight))
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
         """Ask scikit-learn's metadata routing for the weights of people."""
@@ -239,6 +247,8 @@ def flip_rate_scorer(
     TwinScorer
         For ``scoring=``; 0 is best.
     """
+    if not 0 <= threshold <= 1:  # nothing would ever flip, and 0 is the best score of all
+        raise OptionError(f"threshold is {threshold}; give a probability, 0 to 1.")
     return TwinScorer("flip_rate", protected, DEFAULT_EPSILON, favourable, threshold)
 
 
@@ -279,7 +289,7 @@ class GuardedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     >>> X = rng.integers(0, 2, (200, 3)).astype(float)
     >>> guarded = GuardedClassifier(LogisticRegression(), protected=[1]).fit(X, X[:, 1])
     >>> bits_scorer(protected=[1])(guarded, X)
-    -0.0
+    0.0
     """
 
     def __init__(
@@ -315,7 +325,7 @@ class GuardedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         self.twins_ = _Twins(X, self.protected)
-        self.tau_ = half_width(int(self.K), self.epsilon, "constrained", vector=len(self.classes_) > 2)
+        self.tau_ = half_width(int(self.K), check_epsilon(self.epsilon), "constrained", vector=len(self.classes_) > 2)
         self.shift_ = 0.0
         if len(self.classes_) == 2:
             deserved = np.asarray(y) == self.classes_[1]

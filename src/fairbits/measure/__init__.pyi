@@ -2,6 +2,7 @@ from .bits import DEFAULT_EPSILON as DEFAULT_EPSILON
 from .bits import Qid as Qid
 from .bits import assign as assign
 from .bits import bits_limit as bits_limit
+from .bits import check_epsilon as check_epsilon
 from .bits import check_partition as check_partition
 from .bits import grid_bins as grid_bins
 from .bits import qid as qid
