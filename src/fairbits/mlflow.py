@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
+import pandas as pd
 from mlflow.models.evaluation import EvaluationResult, ModelEvaluator
 from mlflow.models.evaluation.artifacts import JsonEvaluationArtifact
 
@@ -42,7 +43,7 @@ class FairbitsEvaluator(ModelEvaluator):  # type: ignore[misc]
             raise OptionError('evaluator_config names no protected column; say for example {"protected": ["sex"]}.')
         if model is None:
             raise OptionError("MLflow gave predictions alone; twins have to be asked about, so give the model itself.")
-        table = dataset.features_data.copy()
+        table = pd.DataFrame(dataset.features_data, columns=dataset.feature_names).copy()  # MLflow takes arrays, too
         target = dataset.targets_name or "target"  # where MLflow has no name for the labels
         table[target] = dataset.labels_data
         audit = Audit.from_table(asked(model), table, target=target, **config)

@@ -116,6 +116,19 @@ def test_a_model_is_evaluated_on_a_real_server(mlflow, server, people, tmp_path,
             **asked,
         )
         assert value.metrics["fairbits.k_max"] >= 1
+        numbers = np.column_stack([frame.sex == "m", frame.income])  # an array, whose columns MLflow names
+        plain = LogisticRegression().fit(numbers, frame.paid)
+        mlflow.sklearn.save_model(plain, "plain", serialization_format="cloudpickle", pip_requirements=[])
+        config = {"protected": ["feature_1"]}
+        place = str(tmp_path / "plain")
+        rows = mlflow.models.evaluate(
+            place,
+            numbers,
+            targets=frame.paid.to_numpy(),
+            model_type="classifier",
+            **asked | {"evaluator_config": config},
+        )
+        assert rows.metrics["fairbits.flip_rate"] == -fairbits.flip_rate_scorer([0])(plain, numbers) > 0.1
 
 
 @pytest.mark.filterwarnings("ignore")
