@@ -133,8 +133,6 @@ class Attribute:
     representatives: bool = _settled()
     #: Whether people may have a value that twins do not take, or none: then their own is one more.
     open: bool = _settled()
-    #: Whether it is a category with a number among its labels.
-    numeric_labels: bool = _settled()
     #: Whether twins may lack the value, beside those that they take; and whether they never take the missing one.
     _twins_lack: bool = _settled()
     _never_lack: bool = _settled()
@@ -184,7 +182,6 @@ class Attribute:
         lacking = some or never or (self.missing == "model" and not category)
         settled |= {"count": count, "twin_count": taken + lack, "representatives": some, "open": lacking}
         settled |= {"_twins_lack": lack, "_never_lack": never}
-        settled["numeric_labels"] = category and any(map(is_number, self.labels))
 
     def _check_category(self) -> None:
         last = len(self.labels) - 1
@@ -286,6 +283,11 @@ class Attribute:
                 f"attribute {self.name!r} has cuts {shown(self.cuts)} for ranges at {shown(codes)}; a cut is the "
                 f"lowest value of its range, so that there is one between each value and the next."
             )
+
+    @property
+    def numeric_labels(self) -> bool:
+        """Whether it is a category with a number among its labels."""
+        return self.kind == "category" and any(map(is_number, self.labels))
 
     @property
     def cuts_named(self) -> bool:

@@ -98,9 +98,9 @@ class Rule:
     @classmethod
     def of(cls, text: str, attributes: Sequence[Attribute], *, own: bool = False) -> Rule:
         """Parse a rule and bind it to attributes; ``own``: whether it may compare a twin with the person."""
-        reader = _Reader(text, attributes, own=own)
+        reader = _Reader(text, attributes, own, {attribute.name: i for i, attribute in enumerate(attributes)})
         program = reader.truth(reader.parsed())
-        columns = tuple(dict.fromkeys(columns_of(program)))
+        columns = tuple(dict.fromkeys(reader.columns[one] for kind, one in reader.operands if kind in ("name", "own")))
         if not columns:
             raise SchemaError(f"rule {_shown(text)!r} mentions no attribute; it is about nobody.")
         return cls(text, program, columns)
@@ -150,34 +150,34 @@ def _shown(rule: str) -> str:
     return shortened(" ".join(rule.split()), 100)
 
 
+@dataclass(frozen=True, slots=True)
 class _Reader:
     """Reads one rule: its text as Python's tree, the tree as a program over columns and codes."""
 
-    def __init__(self, rule: str, attributes: Sequence[Attribute], *, own: bool):
-        self._rule, self._attributes, self._own = rule, attributes, own
-        self._columns = {attribute.name: i for i, attribute in enumerate(attributes)}
-        #: Kind (number, text, name or own) and value of each operand, which Python sees by its number.
-        self._operands: list[tuple[str, Any]] = []
-        #: Where tokens begin for Python, and where they stand in the rule.
-        self._starts: list[int] = []
-        self._places: list[int] = []
+    rule: str
+    attributes: Sequence[Attribute]
+    own: bool
+    columns: Mapping[str, int]
+    #: Kind (number, text, name or own) and value of each operand, which Python sees by its number.
+    operands: list[tuple[str, Any]] = field(default_factory=list)
+    #: Where each token begins for Python, and where it stands in the rule.
+    places: list[tuple[int, int]] = field(default_factory=list)
 
     def parsed(self) -> ast.expr:
         """Python's tree of the rule."""
         at, length, operators, words = 0, 0, 0, []
-        while at < len(self._rule):
-            match = _TOKEN.match(self._rule, at)
+        while at < len(self.rule):
+            match = _TOKEN.match(self.rule, at)
             if match is None:
                 self._strange(at)
             kind, text = match.lastgroup, match.group()
             if kind is not None:
                 operators += kind == "sign" or text.lower() in KEYWORDS
                 words.append(self._word(kind, text, at))
-                self._starts.append(length)
-                self._places.append(at)
+                self.places.append((length, at))
                 length += len(words[-1]) + 1
             at = match.end()
-        if len(self._rule) > MAX_LETTERS or operators > MAX_OPERATORS:
+        if len(self.rule) > MAX_LETTERS or operators > MAX_OPERATORS:
             limits = f"{MAX_LETTERS:,} letters or {MAX_OPERATORS} operators"
             self._complain(0, f"the rule has more than {limits}; split it into several.")
         if not words:
@@ -193,7 +193,7 @@ class _Reader:
         if kind == "bracket" or text.lower() in KEYWORDS:
             return text.lower()
         if kind == "sign":
-            if self._rule.startswith("=>", at):
+            if self.rule.startswith("=>", at):
                 self._complain(at, '\'=>\' means nothing here; use -> for "then" or >= for "at least".')
             return _PYTHON.get(text, text)
         value: Any = text
@@ -202,16 +202,16 @@ class _Reader:
             if value == float("inf"):
                 self._complain(at, f"the number {text} is too large.")
         elif kind == "own":
-            if not self._own:
+            if not self.own:
                 self._complain(at, f"{text!r} is about plausible twins; move the rule from rules to plausible.")
             value = re.sub(r"\\(.)", r"\1", text[3:].strip().strip("`"), flags=re.DOTALL)
         elif kind != "word":
             value = re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL)
-        self._operands.append(("name" if kind == "word" else kind, value))
-        return f"_{len(self._operands) - 1}"
+        self.operands.append(("name" if kind == "word" else kind, value))
+        return f"_{len(self.operands) - 1}"
 
     def _strange(self, at: int) -> NoReturn:
-        character = self._rule[at]
+        character = self.rule[at]
         if character in "\"'`":
             self._complain(at, f"the quotation that begins here has no end; close it with {character}.")
         hint = f"; use {_HABITS[character]}" if character in _HABITS else ""
@@ -220,11 +220,11 @@ class _Reader:
     def _complain(self, where: int | ast.expr, what: str) -> NoReturn:
         """Raise the error about a rule: which rule, where, what."""
         at = where if isinstance(where, int) else self._place(where.col_offset)
-        raise SchemaError(f"rule {_shown(self._rule)!r}, character {at + 1}: {what}")
+        raise SchemaError(f"rule {_shown(self.rule)!r}, character {at + 1}: {what}")
 
     def _place(self, offset: int) -> int:
         """Where in the rule something stands that Python sees there."""
-        return self._places[max(0, bisect_right(self._starts, offset) - 1)]
+        return self.places[max(0, bisect_right(self.places, (offset, len(self.rule))) - 1)][1]
 
     def truth(self, node: ast.expr) -> Program:
         """A part of the rule that is true or false."""
@@ -270,7 +270,7 @@ class _Reader:
         elif other is not None and self._literal(node if own is None else other) is None:
             self._complain(node, f"category {category.name!r} can only be compared with its labels.")
         if own is not None:
-            return ["own" if kind == "own" else "column", self._columns[given]]
+            return ["own" if kind == "own" else "column", self.columns[given]]
         return ["number", self._code(node, str(self._literal(node)), beside)]
 
     def _number(self, node: ast.expr) -> Program:
@@ -288,17 +288,17 @@ class _Reader:
         if own is None:
             name = "a name (in backticks where it is no plain word)"
             self._complain(node, f"a value should be here: {name}, a number, or something calculated from them.")
-        return ["own" if kind == "own" else "column", self._columns[given]]
+        return ["own" if kind == "own" else "column", self.columns[given]]
 
     def _operand(self, node: ast.expr) -> tuple[str, Any, Attribute | None]:
         """Kind, value and, of a name, the attribute of an operand; nothing for any other part of the tree."""
         value: Any
-        kind, value = self._operands[int(node.id[1:])] if isinstance(node, ast.Name) else ("", None)
+        kind, value = self.operands[int(node.id[1:])] if isinstance(node, ast.Name) else ("", None)
         if kind not in ("name", "own"):
             return kind, value, None
-        if value not in self._columns:
-            self._complain(node, f"there is no attribute {value!r}; {choose_from(value, list(self._columns))}")
-        return kind, value, self._attributes[self._columns[value]]
+        if value not in self.columns:
+            self._complain(node, f"there is no attribute {value!r}; {choose_from(value, list(self.columns))}")
+        return kind, value, self.attributes[self.columns[value]]
 
     def _literal(self, node: ast.expr) -> str | None:
         """A label, or a number as the label that it may be."""

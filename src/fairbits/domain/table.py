@@ -164,17 +164,14 @@ def places_of(column: Any, labels: tuple[str, ...], what: str, kind: str) -> Cod
     bare = Counter(label.strip() for label in labels)
     places = {label.strip(): place for place, label in enumerate(labels) if bare[label.strip()] == 1}
     places |= {label: place for place, label in enumerate(labels)}
-    amounts = {float(label): label for label in reversed(labels) if is_number(label)}
     coded = column.dictionary_encode()
-    found = []
-    for value in coded.dictionary.to_pylist():
-        text = text_of(value)
-        spellings = [text, text.strip()]
-        if amounts and not isinstance(value, str):
-            spellings.append(amounts.get(value, text))
-        elif amounts:
-            spellings.append(re.sub(r"^0+(?=\d)", "", text.strip()))
-        found.append(next((places[spelled] for spelled in spellings if spelled in places), -1))
+    values = coded.dictionary.to_pylist()
+    texts = [text_of(value) for value in values]
+    found = [places.get(text, places.get(text.strip(), -1)) for text in texts]
+    if -1 in found and (amounts := {float(label): label for label in reversed(labels) if is_number(label)}):
+        bare = [re.sub(r"^0+(?=\d)", "", text.strip()) for text in texts]
+        spelled = [one if isinstance(value, str) else amounts.get(value) for value, one in zip(values, bare, strict=True)]
+        found = [places.get(one, -1) if place < 0 else place for place, one in zip(found, spelled, strict=True)]
     codes = np.full(len(column), np.nan)
     there = numpy_of(column.is_valid())
     codes[there] = np.array(found, dtype=np.float64)[numpy_of(coded.indices.drop_null())]
