@@ -169,9 +169,10 @@ def places_of(column: Any, labels: tuple[str, ...], what: str, kind: str) -> Cod
     texts = [text_of(value) for value in values]
     found = [places.get(text, places.get(text.strip(), -1)) for text in texts]
     if -1 in found and (amounts := {float(label): label for label in reversed(labels) if is_number(label)}):
-        bare = [re.sub(r"^0+(?=\d)", "", text.strip()) for text in texts]
-        spelled = [one if isinstance(value, str) else amounts.get(value) for value, one in zip(values, bare, strict=True)]
-        found = [places.get(one, -1) if place < 0 else place for place, one in zip(found, spelled, strict=True)]
+        for place, value in enumerate(values):
+            if found[place] < 0:
+                bare = re.sub(r"^0+(?=\d)", "", value.strip()) if isinstance(value, str) else amounts.get(value)
+                found[place] = places.get(bare, -1)
     codes = np.full(len(column), np.nan)
     there = numpy_of(column.is_valid())
     codes[there] = np.array(found, dtype=np.float64)[numpy_of(coded.indices.drop_null())]

@@ -97,21 +97,16 @@ class WideLayers:
         usable = np.isfinite(numbers).all(axis=1) & (values == index).all(axis=1)
         return (rows @ self._exact_first).astype(np.float32) + plan.program.bias, index, usable
 
-    def layer(self, x: Floats, number: int) -> Floats:
-        """The pre-activation of a layer, from that of the one before it, which is overwritten."""
-        x = product(self.active(x, number - 1), self.weights[number - 1], self.rows)[:, : self.widths[number]]
-        x += self.biases[number - 1]
-        return x
-
     def active(self, x: Floats, number: int) -> Floats:
         """The outputs of a layer, from its pre-activation, which is overwritten."""
         activation = self.activations[number]
         return np.maximum(x, 0, out=x) if activation.name == "relu" else activation(x)
 
-    def through(self, x: Floats, first: int = 0) -> Floats:
-        """The outputs of the network, from the pre-activation of a layer, which is overwritten."""
-        for number in range(first + 1, len(self.widths)):
-            x = self.layer(x, number)
+    def through(self, x: Floats, first: int = 0, last: int = -1) -> Floats:
+        """The pre-activation of a layer, the last one by default, from that of an earlier one, which is overwritten."""
+        for number in range(first, last % len(self.widths)):
+            x = product(self.active(x, number), self.weights[number], self.rows)[:, : self.widths[number + 1]]
+            x += self.biases[number]
         return x
 
     def tiles(self, codes: NDArray[np.float64]) -> Iterator[tuple[slice, slice, Floats, Truth]]:
@@ -154,9 +149,7 @@ class WideLayers:
         """
         following = self.weights[layer][neurons, : self.widths[layer + 1]]
         for people, twins, x, usable in self.tiles(codes):
-            for number in range(1, layer + 1):
-                x = self.layer(x, number)  # noqa: PLW2901 - its memory is used again
-            outputs = self.active(x, layer)
+            outputs = self.active(self.through(x, 0, layer), layer)
             shifts = values[:, None] - outputs[:, neurons].T
             after = product(outputs, self.weights[layer], self.rows)[:, : following.shape[1]] + self.biases[layer]
             step = max(1, CACHED // (len(after) * max(self.widths[layer + 1 :])))
@@ -176,8 +169,8 @@ class WideLayers:
         plan, numeric = self.plan, self.plan.numeric_columns.size
         x, index, usable = self.before(codes)
         befores = [x + self.twins[twins]]
-        for number in range(1, len(self.widths)):
-            befores.append(self.layer(befores[-1].copy(), number))
+        for number in range(len(self.widths) - 1):
+            befores.append(self.through(befores[-1].copy(), number, number + 1))
         # At the margins x, the gradient of −log(sum of exp(−x)).
         powers = np.exp(befores[-1].min(axis=1, keepdims=True) - befores[-1])
         slope = powers / powers.sum(axis=1, keepdims=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
+import os
 import zipfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -37,10 +38,19 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 _PIECE = 1 << 20
 
 
-def check_file(path: Path, max_model_bytes: int) -> None:
-    size = path.stat().st_size
+def checked_file(path: str | Path, max_model_bytes: int, *, what: str = "model") -> Path:
+    """A file that is there, not empty, and not too large."""
+    file = Path(path)
+    if not os.path.exists(file):
+        raise ModelError(f"the {what} {str(file)!r} does not exist; check the path.")
+    if file.is_dir():
+        raise ModelError(f"the {what} {str(file)!r} is a folder; name the file in it.")
+    size = file.stat().st_size
+    if size == 0:
+        raise ModelError(f"the {what} {str(file)!r} is empty; export it again.")
     if size > max_model_bytes:
-        raise too_large(path, f"{size:,} bytes", max_model_bytes)
+        raise too_large(file, f"{size:,} bytes", max_model_bytes)
+    return file
 
 
 def is_archive(path: Path) -> bool:

@@ -24,7 +24,7 @@ from fairbits.domain import MAX_MODEL_BYTES, Codes, Decoder, Encoding, Schema, t
 from fairbits.errors import ModelError, foreign
 from fairbits.models.base import needed
 from fairbits.models.black_box import BlackBox, Reading
-from fairbits.models.guards import check_file, options_after_trial
+from fairbits.models.guards import checked_file, options_after_trial
 from fairbits.models.inputs import encoding_of, random_people, slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Activation, Network
@@ -113,9 +113,8 @@ def _check_place(tensor: Any, path: Path, max_model_bytes: int) -> None:
             f"the ONNX file {str(path)!r} keeps constants in {location[:80]!r}, which is not there; put that file "
             f"beside it, or save the model as one file."
         )
-    check_file(found, max_model_bytes)
+    size = checked_file(found, max_model_bytes).stat().st_size
     stated = [_stated(tensor).get(name) or "0" for name in ("offset", "length")]
-    size = found.stat().st_size
     if all(number.isdecimal() and len(number) < 20 for number in stated) and sum(map(int, stated)) > size:
         raise ModelError(
             f"the ONNX file {str(path)!r} keeps constants in {location[:80]!r}, which ends after {size:,} bytes where "

@@ -114,10 +114,13 @@ class ModelOptions:
     cache: int = 1_000_000
 
     def __post_init__(self) -> None:
-        given: Any = self.inputs
+        names: dict[str, Any] = {"columns": self.columns, "layers": self.layers}
+        inputs: Any = dict(self.inputs) if isinstance(self.inputs, Mapping) else {}
+        for lists in (names, inputs):
+            lists |= {name: tuple(one) for name, one in lists.items() if isinstance(one, list)}
         settled: dict[str, Any] = {
-            **{name: _no_list(getattr(self, name)) for name in ("columns", "layers")},
-            "inputs": {name: _no_list(one) for name, one in given.items()} if isinstance(given, Mapping) else given,
+            **names,
+            "inputs": inputs if isinstance(self.inputs, Mapping) else self.inputs,
             "output": _OLD_OUTPUTS.get(self.output, self.output) if isinstance(self.output, str) else self.output,
             "score_of": None if self.score_of is None else text_of(self.score_of),
             **(dict.fromkeys(("trust_code", "trust_pickle"), True) if self.trust else {}),
@@ -169,10 +172,6 @@ class ModelOptions:
             if name not in known:
                 raise OptionError(f"a model has no option {name!r}; {choose_from(name, known)}")
         return cls(**given)
-
-
-def _no_list(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 @cache

@@ -21,7 +21,7 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError, choose_from, foreign
 from fairbits.models.base import Model, needed
 from fairbits.models.black_box import attribute, homes_of, is_model, wrap_foreign
-from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, options_after_trial
+from fairbits.models.guards import check_archive, check_arrays, checked_file, is_archive, options_after_trial
 from fairbits.models.native.network import Network, read_npz
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, fit_to_schema, read_output
@@ -172,9 +172,14 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
     file = settled_original(source, options)
     if not isinstance(file, Path):
         return adapt(file, schema, options)
-    suffix = _checked(file, options).suffix.lower()
+    suffix = checked_file(file, options.max_model_bytes).suffix.lower()
+    if suffix == ".npz":
+        network = read_npz(file, max_model_bytes=options.max_model_bytes)
+        favoured = network if options.favourable is None else network.with_favourable(options.favourable)
+        return Loaded(read_output(favoured, options))
+    _check_packed(file, options)
     if suffix not in _READERS:
-        known = ", ".join(name for name in _READERS if name not in PICKLES)
+        known = ", ".join(name for name in (".npz", *_READERS) if name not in PICKLES)
         raise ModelError(f"the model {str(file)!r} has the ending {suffix!r}, which is not known; use {known}.")
     return _own(_READERS[suffix])(file, schema, options)
 
@@ -190,7 +195,8 @@ def read_decider(source: str | Path, options: ModelOptions) -> Any:
     file = settled_original(source, options)
     if not isinstance(file, Path):
         return file
-    ending = _checked(file, options).suffix.lower()
+    _check_packed(checked_file(file, options.max_model_bytes), options)
+    ending = file.suffix.lower()
     if ending not in (*PICKLES, ".skops"):
         raise ModelError(
             f"the decider {str(file)!r} is a {ending or 'nameless'} file; texts take a .skops file, a pickle, "
@@ -230,20 +236,8 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
     raise ModelError(f"a {type(model).__name__!r} is no model: it has neither scores, predict_proba nor predict.")
 
 
-def checked_file(path: str | Path, what: str = "model") -> Path:
-    """A file that is there, and not empty."""
-    file = Path(path)
-    if not os.path.exists(file):
-        raise ModelError(f"the {what} {str(file)!r} does not exist; check the path.")
-    if file.is_dir():
-        raise ModelError(f"the {what} {str(file)!r} is a folder; name the file in it.")
-    if file.stat().st_size == 0:
-        raise ModelError(f"the {what} {str(file)!r} is empty; export it again.")
-    return file
-
-
-def _checked(path: str | Path, options: ModelOptions) -> Path:
-    file = checked_file(path)
+def _check_packed(file: Path, options: ModelOptions) -> None:
+    """Hold what is packed in a file against the limits."""
     suffix = file.suffix.lower()
     if suffix in _ARCHIVES and not is_archive(file):
         # Frameworks say strange things here: that the file is missing, or that it might be trusted.
@@ -251,19 +245,10 @@ def _checked(path: str | Path, options: ModelOptions) -> Path:
             f"the model {str(file)!r} is not a readable {suffix} file: it should be a zip archive, and is damaged or "
             f"something else; export it again."
         )
-    check_file(file, options.max_model_bytes)
     if suffix in _ARCHIVES or (suffix in {".pt", ".pth"} and is_archive(file)):
         entries = check_archive(file, options.max_model_bytes)
         if suffix == ".skops" and not options.trust_pickle:
             check_arrays(file, entries, options.max_model_bytes)
-    return file
-
-
-def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
-    network = read_npz(file, max_model_bytes=options.max_model_bytes)
-    return Loaded(
-        read_output(network if options.favourable is None else network.with_favourable(options.favourable), options)
-    )
 
 
 def _object(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -290,9 +275,8 @@ _FRAMEWORKS = {
     **dict.fromkeys(PICKLES, "sklearn"),
     **dict.fromkeys((".pt2", ".pt", ".pth"), "torch"),
 }
-#: The function that reads a kind of file, by its ending.
+#: The function that reads a kind of file, by its ending; .npz is our own.
 _READERS = {
-    ".npz": "registry:_npz",
     ".onnx": "onnx:read_onnx",
     **dict.fromkeys((".skops", *PICKLES), "registry:_object"),
     ".pt2": "torch:read_pt2",

@@ -46,7 +46,7 @@ from fairbits.models.inputs import (
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Head, Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema, with_model_classes
+from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema
 from fairbits.models.predictors import checked_columns, classes_of, decoding, dummy_encoding, from_predictor, names_of
 from fairbits.models.registry import read_object as read_fitted
 from fairbits.models.registry import write_object
@@ -309,7 +309,7 @@ def _asked_after(refusal: RefusedRows, estimator: Any, schema: Schema | None, op
         raise refusal
     try:
         box = _asked(estimator, schema, options, "its encoders, asked alone, refuse rows that it takes itself.")
-        fitted = fit_to_schema(box, with_model_classes(schema, box)[0], options=options)
+        fitted = fit_to_schema(box, schema, options=options)
         fitted.model.scores(fitted.encoding.encode(random_people(schema, 8)))
     except FairbitsError:
         raise refusal from None

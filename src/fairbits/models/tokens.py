@@ -18,11 +18,10 @@ from fairbits import sandbox
 from fairbits.errors import ModelError, foreign
 from fairbits.models.base import needed
 from fairbits.models.black_box import Reading, numbers_in
-from fairbits.models.guards import check_file, options_after_trial
+from fairbits.models.guards import checked_file, options_after_trial
 from fairbits.models.onnx import check_sizes, named, session_of, typed
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import output_kind_of, read_note
-from fairbits.models.registry import checked_file
 
 #: What a tokenizer makes of a text, by the names under which models take it.
 _PARTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
@@ -55,10 +54,11 @@ class TokenClassifier:
         classes: Sequence[str] | None = None,
         options: ModelOptions | None = None,
     ):
-        options, file, words = options or ModelOptions(), checked_file(path), checked_file(tokenizer, "tokenizer")
+        options = options or ModelOptions()
+        file = checked_file(path, options.max_model_bytes)
+        words = checked_file(tokenizer, options.max_model_bytes, what="tokenizer")
         self._again = partial(TokenClassifier, path, tokenizer, classes=classes, options=options)
         needed("tokenizers", "text", f"the tokenizer {words.name!r}")
-        check_file(words, options.max_model_bytes)
         if file.suffix.lower() not in (".onnx", ".pt2"):
             raise ModelError(f"the model {str(file)!r} takes no token ids here; give an .onnx or a .pt2 file.")
         graph = file.suffix.lower() == ".onnx"

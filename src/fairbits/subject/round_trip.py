@@ -418,17 +418,13 @@ def _scaled_inputs(
     model: Model, encoding: Encoding, rows: Codes, numbers: list[int], scale: Scale, schema: Schema
 ) -> Scores | None:
     """Scores with numbers scaled on their way into the model."""
-    parts, changed = list(encoding.parts), False
-    for i in numbers:
-        part, gap = parts[i], schema.attributes[i].gap
-        if isinstance(part, Numeric) and part.shift == 0 and part.scale == 1:
-            known = rows[:, i] if gap is None else rows[rows[:, i] != gap, i]
-            shift, width = scale(known) if len(known) else (0.0, 1.0)
-            parts[i], changed = replace(part, shift=shift, scale=1.0 / (width or 1.0)), True
-    if not changed:
-        return None
-    other = Encoding(parts, fixed=encoding.fixed, dtype=encoding.dtype)
-    return np.asarray(model.scores(other.encode(rows)))
+    scaled, parts = rows.copy(), [(i, encoding.parts[i]) for i in numbers]
+    plain = [i for i, part in parts if isinstance(part, Numeric) and part.shift == 0 and part.scale == 1]
+    for i in plain:
+        known = rows[:, i] != schema.attributes[i].gap
+        shift, width = scale(rows[known, i]) if known.any() else (0.0, 1.0)
+        scaled[known, i] = (rows[known, i] - shift) * (1.0 / (width or 1.0))
+    return np.asarray(model.scores(encoding.encode(scaled))) if plain else None
 
 
 def _scaled_rows(

@@ -270,7 +270,7 @@ class Network(SeveralClasses):
         index
             Position of the class.
         """
-        return self if self.head == "linear" else replace(self, favourable=index)
+        return self if self.head == "linear" or index == self.favourable else replace(self, favourable=index)
 
     def logits(self, inputs: npt.ArrayLike) -> Array:
         """Outputs before the head, (n, outputs).
@@ -354,8 +354,8 @@ class Network(SeveralClasses):
         if self.head == "sigmoid":
             slope: Array = np.where(own == 1, 1, -1).astype(np.float32)[:, None]
         else:
-            slope = -softmax(_without(logits, own), axis=1)
-            slope[np.arange(len(logits)), own] = 1
+            mine = np.arange(logits.shape[1]) == own[:, None]
+            slope = np.where(mine, np.float32(1), -softmax(np.where(mine, np.float32(-np.inf), logits), axis=1))
         if of != "margin":
             p = expit(self._margins(logits, own))[:, None]
             slope = slope * (p * (1 - p) if of == "score" else p - 1)
@@ -462,13 +462,8 @@ class Network(SeveralClasses):
         own = np.full(len(logits), self.favourable) if own is None else own
         if self.head == "sigmoid":
             return np.where(own == 1, logits[:, 0], -logits[:, 0])
-        return logits[np.arange(len(logits)), own] - logsumexp(_without(logits, own), axis=1)
-
-
-def _without(logits: Array, own: npt.NDArray[np.int64]) -> Array:
-    others = logits.copy()
-    others[np.arange(len(logits)), own] = -np.inf
-    return others
+        others = np.where(np.arange(logits.shape[1]) == own[:, None], np.float32(-np.inf), logits)
+        return logits[np.arange(len(logits)), own] - logsumexp(others, axis=1)
 
 
 def forward(

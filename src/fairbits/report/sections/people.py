@@ -33,7 +33,7 @@ from fairbits.blocks import (
 )
 from fairbits.debug import Description
 from fairbits.domain import Codes, Table
-from fairbits.measure import Evaluator, Person, assign, check_partition
+from fairbits.measure import Evaluator, Person, assign
 from fairbits.report.record import Axes, Portrait, ReportData
 from fairbits.store import Case, Run
 from fairbits.text import number, percent
@@ -129,7 +129,7 @@ def _classes(
     if evaluator.by_vector and k not in (1, there.sum()):
         return ()
     members = np.full(len(scores), -1)
-    members[there] = assign(scores[None, there], evaluator.epsilon, check_partition(evaluator.partition))[0]
+    members[there] = assign(scores[None, there], evaluator.epsilon, evaluator.partition)[0]
     return tuple(members.tolist()) if members.max() + 1 == k else ()
 
 
