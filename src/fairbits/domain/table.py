@@ -171,7 +171,8 @@ def places_of(column: Any, labels: tuple[str, ...], what: str, kind: str) -> Cod
     if -1 in found and (amounts := {float(label): label for label in reversed(labels) if is_number(label)}):
         for place, value in enumerate(values):
             if found[place] < 0:
-                bare = re.sub(r"^0+(?=\d)", "", value.strip()) if isinstance(value, str) else amounts.get(value)
+                text = texts[place]
+                bare = re.sub(r"^0+(?=\d)", "", text.strip()) if isinstance(value, str) else amounts.get(value, text)
                 found[place] = places.get(bare, -1)
     codes = np.full(len(column), np.nan)
     there = numpy_of(column.is_valid())
