@@ -172,8 +172,8 @@ def places_of(column: Any, labels: tuple[str, ...], what: str, kind: str) -> Cod
         for place, value in enumerate(values):
             if found[place] < 0:
                 text = texts[place]
-                bare = re.sub(r"^0+(?=\d)", "", text.strip()) if isinstance(value, str) else amounts.get(value, text)
-                found[place] = places.get(bare, -1)
+                spelled = re.sub(r"^0+(?=\d)", "", text.strip()) if isinstance(value, str) else amounts.get(value, text)
+                found[place] = places.get(spelled, -1)
     codes = np.full(len(column), np.nan)
     there = numpy_of(column.is_valid())
     codes[there] = np.array(found, dtype=np.float64)[numpy_of(coded.indices.drop_null())]
