@@ -281,11 +281,13 @@ class Evaluator:
             return tree_class_scores(self._lone_trees, rows, threads=self.threads)[:, 0]
         return np.asarray(self.model.class_scores(self.encoding.encode(rows)), np.float32)  # type: ignore[attr-defined]
 
-    def favoured(self, codes: Codes, scores: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.bool_] | None:
+    def favoured(
+        self, codes: Codes, scores: npt.NDArray[np.float32] | None = None, table: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[np.bool_] | None:
         """Which twins of every person are decided favourably, (n, m)."""
         rule = self.schema.rule
         if self._knows_classes:
-            return rule.favours_row(self.class_scores(codes))
+            return rule.favours_row(self.class_scores(codes) if table is None else table)
         return None if rule.threshold is None else rule.favours(self.scores(codes) if scores is None else scores)
 
     def decided(
@@ -298,9 +300,7 @@ class Evaluator:
             return None
         if self.by_vector:
             return self.schema.rule.most_likely(self.class_scores(codes) if table is None else table)
-        if table is not None:
-            return self.schema.rule.favours_row(table).astype(np.int64)
-        found = self.favoured(codes, scores)
+        found = self.favoured(codes, scores, table)
         return None if found is None else found.astype(np.int64)
 
     @property
