@@ -100,6 +100,8 @@ TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "whole numbers and truths": lambda f: f.assign(race=f["race"].map(RACES), sex=f["sex"] == " Male"),
     "digits as text": lambda f: f.assign(race=f["race"].map(RACES).astype(str)),
     "floats": lambda f: f.assign(race=f["race"].map(RACES).astype(float)),
+    "numbers as objects": lambda f: f.assign(race=f["race"].map(RACES).astype(object), age=f["age"].astype(object)),
+    "objects with gaps": lambda f: f.assign(race=f["race"].map(RACES).astype(object).where(f["age"] > 30, None)),
     "a category of numbers": lambda f: f.assign(race=f["race"].map(RACES).astype("category")),
     "small types": lambda f: f.assign(income=f["income"].astype("float32"), age=f["age"].astype("int8")),
     "empty texts": lambda f: f.assign(job=f["job"].where(f["age"] > 30, "")),
@@ -160,6 +162,20 @@ def test_files_hold_what_their_owner_reads(tmp_path: Path) -> None:
             found[type(table).__name__ + str(reads)] = (figures.evaluation.k.sum(), figures.evaluation.flips.sum())
         assert len(set(found.values())) == 1
         found.clear()
+
+
+@pytest.mark.parametrize("gap", ["", "nan"])
+def test_truth_values_with_gaps_are_what_pandas_reads(gap: str, tmp_path: Path) -> None:
+    """True, False and NaN: neither text, nor None in place of NaN, which an encoder tells apart."""
+    job = np.random.default_rng(3).choice(["True", "False", gap], 900)
+    people().assign(job=job).to_csv(tmp_path / "people.csv", index=False)
+    frame = pd.read_csv(tmp_path / "people.csv")
+    assert set(frame["job"].dropna()) == {True, False}
+    agrees(
+        make_pipeline(encoders(), LogisticRegression()).fit(frame[COLUMNS], frame["hired"]),
+        frame,
+        tmp_path / "people.csv",
+    )
 
 
 def test_a_subject_file_may_leave_out_blanks(tmp_path: Path) -> None:

@@ -157,6 +157,8 @@ class Decoder:
         if column.place not in self._frames:
             self._frames[column.place] = _type_for(attribute, attribute.held)
         kind = self._frames[column.place]
+        if kind == object:
+            return _as_objects(attribute, values)
         return values if kind is None or kind == values.dtype else pd.array(values, dtype=kind)
 
     def mapping(self, codes: Codes) -> dict[str, Values]:
@@ -240,6 +242,8 @@ def _type_for(attribute: Attribute, held: HeldValues) -> Any:
     import pandas as pd
 
     kind = pd.Series(held.array()).dtype
+    if kind == object:
+        return kind
     if not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
         return None
     if pd.api.types.is_float_dtype(kind):
@@ -249,6 +253,16 @@ def _type_for(attribute: Attribute, held: HeldValues) -> Any:
     plain = np.dtype(getattr(kind, "numpy_dtype", kind))
     limits = np.iinfo(plain)
     return kind if limits.min <= attribute.low and attribute.upper <= limits.max else None
+
+
+def _as_objects(attribute: Attribute, values: Values) -> Values:
+    """Numbers as a column of objects has them: whole ones, and what stands there for a missing one, as their owner's."""
+    held = [] if attribute.held is None else list(attribute.held.array())
+    lacking = np.isnan(values)
+    whole = attribute.discrete and any(isinstance(one, int | np.integer) for one in held)
+    found = np.where(lacking, 0, values).astype(np.int64 if whole else np.float64).astype(object)
+    found[lacking] = next((one for one in held if one is None or one != one), np.nan)  # noqa: PLR0124 - so is NaN alone
+    return found
 
 
 def values_of(attribute: Attribute, *, text: bool = False) -> Values:
@@ -318,7 +332,7 @@ class HeldValues:
             return self.few
         column = self.few.to_pandas().iloc[:, 0]
         if self.csv and (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
-            column = column.where(~column.isin(NA_TEXTS), np.nan)
+            column = column.where(column.notna() & ~column.isin(NA_TEXTS), np.nan)
         return column.array
 
 

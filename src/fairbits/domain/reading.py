@@ -113,6 +113,8 @@ _SECONDS, _BYTES_PER_SECOND = 12.0, 20e6
 _sound: set[tuple[Any, ...]] = set()
 #: A number as pandas reads one, a name such as "007" not among them.
 _NUMBER = re.compile(r"\s*[+-]?(?:(?:0|[1-9]\d{0,17})(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?\s*")
+#: What pandas reads as truth values.
+_TRUTHS = frozenset(("True", "TRUE", "true", "False", "FALSE", "false"))
 _SEPARATORS = {";": "semicolon", "\t": "tab", "|": "bar"}
 #: What pandas.read_csv reads as missing in a column of text.
 NA_TEXTS = frozenset(
@@ -315,7 +317,7 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
 
 
 def _read_texts(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
-    """The table with columns of numbers as numbers where some cells say "NA" or the like, as pandas reads them.
+    """The table with columns of numbers and of truths as such where some cells say "NA" or the like, as in pandas.
 
     Columns that Arrow leaves as bytes are refused, and numbers with a decimal comma, which would pass for labels.
     """
@@ -342,9 +344,13 @@ def _read_texts(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
                     f"{texts[0].as_py()!r}); save it with decimal points."
                 )
         present = texts.filter(pc.invert(pc.is_in(texts, value_set=gone))).to_pylist()
-        if len(present) in (0, len(texts)) or not all(map(_NUMBER.fullmatch, present)):
+        truths = _TRUTHS.issuperset(present)
+        if len(present) in (0, len(texts)) or not (truths or all(map(_NUMBER.fullmatch, present))):
             continue
         emptied = pc.if_else(pc.is_in(column, value_set=gone), pa.scalar(None, pa.string()), column)
+        if truths:
+            table = table.set_column(place, name, pc.equal(pc.utf8_lower(emptied), "true"))
+            continue
         whole = all("." not in text and "e" not in text.lower() for text in present)
         values = pc.utf8_trim_whitespace(emptied).cast(pa.int64() if whole else pa.float64())
         table = table.set_column(place, name, values)

@@ -419,7 +419,7 @@ RANGES = 6
 def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -> Schema:
     """The schema with ranges for protected numbers of many values, as many ranges as the limit of twins allows."""
     plain = [a for a in schema.attributes if a.protected and a.kind != "category" and not a.labels]
-    wide = [a.name for a in plain if a.kind == "real" or len(a.values()) > FEW_VALUES]
+    wide = [a.name for a in plain if a.kind == "real" or a.count > FEW_VALUES]
     for count in range(RANGES, 1, -1):
         attributes = [with_ranges(a, columns[a.name], count) if a.name in wide else a for a in schema.attributes]
         if twins_of(attributes) <= max_twins:

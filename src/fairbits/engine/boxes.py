@@ -385,7 +385,8 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
             ends = np.array([attribute.low, attribute.upper], dtype=np.float64)
         else:
             ends = attribute.domain_values()
-        inputs = _encoded(encoding, column, ends)
+        line = isinstance(part, Numeric) and (is_interval(attribute) or _even(ends))
+        inputs = _encoded(encoding, column, ends[[0, -1]] if line else ends)  # of millions, two say all about a line
         rows = inputs @ first[part.columns]
         row_sizes = np.abs(inputs) @ first_sizes[part.columns]
         most = row_sizes.max(axis=0)
@@ -393,7 +394,7 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
             bias += rows[0]
             still = still + most
             factor *= 1 if is_interval(attribute) else len(ends)
-        elif isinstance(part, Numeric) and (is_interval(attribute) or _even(ends)):
+        elif line:
             one = _numbers(column, ends, parts if is_interval(attribute) else None, part)
             bias += one.origin * first[part.column]
             numeric.append(one)

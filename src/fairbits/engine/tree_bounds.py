@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.domain import Attribute, Encoding, Numeric, Schema, Twins, Unseen
+from fairbits.domain import Attribute, Encoding, Lookup, Numeric, Schema, Twins, Unseen
 from fairbits.engine.kernels.compiler import compiled, linked
 from fairbits.engine.trees import Floats, Ints, Walk, goes_left, owners_of, sum_slack, thresholds_of, twin_choices
 from fairbits.errors import CapabilityError
@@ -143,13 +143,14 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
     for column in sorted(set(range(len(schema))) - set(twins.columns.tolist())):
         mine = np.flatnonzero(owners == column)
         one = schema.attributes[column]
-        if one.discrete or one.allowed:
+        named = isinstance(encoding.parts[column], Lookup) or ensemble.sets[mine].max(initial=-1) >= 0
+        if one.allowed or one.kind == "category" or (one.discrete and named):
             values = one.domain_values()
             widths = np.ones(len(values), np.int64)
         else:
             values, widths = _cells(ensemble, encoding, column, mine, one)
         if not len(mine) or isinstance(encoding.parts[column], Unseen):
-            factor *= len(values)
+            factor *= int(widths.sum())
             continue
         left = goes_left(ensemble, encoding, column, mine, values)
         new = np.concatenate([[True], (left[:, 1:] != left[:, :-1]).any(axis=0)])
@@ -222,14 +223,16 @@ def _sorted_leaves(ensemble: Ensemble, walk: Walk) -> tuple[Any, Any, Any, Any, 
 def _cells(
     ensemble: Ensemble, encoding: Encoding, column: int, nodes: Ints, attribute: Attribute
 ) -> tuple[Floats, Ints]:
-    """A real attribute cut where some split turns: a value of each piece, and the pieces' widths in parts of 2**-30.
+    """A number cut where some split turns: a value of each piece, and the pieces' widths: how many whole numbers, or
+    parts of 2**-30 of a real one.
 
     What a value becomes (scaled, rounded to the library's precision) never falls where the value rises, so that the
     last value that a threshold keeps is found by bisection over doubles: no value lies between two pieces.
     """
     part = encoding.parts[column]
     if not len(nodes) or isinstance(part, Unseen):
-        return np.array([attribute.low], dtype=np.float64), np.ones(1, np.int64)
+        count = attribute.upper - attribute.low + 1 if attribute.discrete else 1
+        return np.array([attribute.low], dtype=np.float64), np.array([count], dtype=np.int64)
     if not isinstance(part, Numeric) or ensemble.sets[nodes].max(initial=-1) >= 0:
         raise CapabilityError(
             f"attribute {attribute.name!r} is real, but the trees take it as categories; the statistical statement "
@@ -241,15 +244,20 @@ def _cells(
         inputs = ensemble.rounded(np.asarray(part.encode(codes), encoding.dtype))[:, 0]
         return np.asarray(inputs <= cuts if rising else ~(inputs <= cuts))
 
-    # The last code of the first side of each cut, or -1: as whole numbers that are in the order of the doubles.
-    begin, end = _ordered(np.array([attribute.low, attribute.upper]))
+    # The last code of the first side of each cut, or -1: as whole numbers, which are in the order of the doubles.
+    ends = np.array([attribute.low, attribute.upper], dtype=np.float64)
+    begin, end = ends.astype(np.int64) if attribute.discrete else _ordered(ends)
+    value_of = (lambda whole: whole.astype(np.float64)) if attribute.discrete else _doubles
     low, high = np.full(len(cuts), begin - 1), np.full(len(cuts), end)
     while (low < high).any():
         middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up, of numbers whose sum may be too large
-        there = kept(_doubles(middle))
+        there = kept(value_of(middle))
         low, high = np.where(there, middle, low), np.where(there, high, middle - 1)
     ends = np.unique(np.append(low[low >= begin], end))
-    starts, stops = _doubles(np.append(begin, ends[:-1] + 1)), _doubles(ends)
+    begins = np.append(begin, ends[:-1] + 1)
+    starts, stops = value_of(begins), value_of(ends)
+    if attribute.discrete:
+        return starts, ends - begins + 1
     span = max(attribute.upper - attribute.low, np.finfo(np.float64).tiny)
     widths = np.maximum(1, np.rint((stops - starts) / span * 2.0**30)).astype(np.int64)  # a single value is somebody
     return np.clip(starts + (stops - starts) / 2, starts, stops), widths

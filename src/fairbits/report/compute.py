@@ -252,7 +252,7 @@ def about_of(subject: Subject, evaluator: Evaluator) -> About:
         epsilon=evaluator.epsilon,
         partition=evaluator.partition,
         rows=len(subject.table),
-        domain=inf if any(a.kind == "real" for a in free) else float(prod(len(a.values()) for a in free)),
+        domain=inf if any(a.kind == "real" for a in free) else prod(float(a.count) for a in free),
         target=schema.target,
         favourable=schema.favourable,
         regression=schema.regression,

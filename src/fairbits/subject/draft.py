@@ -566,8 +566,9 @@ def _tables(schema: Schema, codes: Codes) -> Iterator[tuple[Attribute, Attribute
 
 
 def _category(attribute: Attribute) -> bool:
-    most = MAX_LABELS if attribute.kind == "category" else MAX_NUMBERS
-    return attribute.discrete and len(_codes(attribute)) <= most
+    if attribute.kind == "category":
+        return attribute.count - (attribute.gap is not None) <= MAX_LABELS
+    return attribute.discrete and attribute.count <= MAX_NUMBERS
 
 
 def _codes(attribute: Attribute) -> Codes:
