@@ -76,7 +76,7 @@ def _swept(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
 
 
 def class_masses(members: Members, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The share of each class, (n, largest k)."""
+    """The share of each class, (n, largest k), by the weights of twins, (m,) or (n, m)."""
     n, m = members.shape
     classes = int(members.max()) + 1
     flat = (members + classes * np.arange(n)[:, None]).ravel()

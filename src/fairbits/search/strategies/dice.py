@@ -35,7 +35,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError, choose_from
-from fairbits.measure import Measure, assign, effective_classes, grid_bins
+from fairbits.measure import Measure, assign, class_masses, effective_classes, grid_bins
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
 from fairbits.search.strategies.walks import Start, nudged, opened
@@ -206,10 +206,8 @@ def two_of_largest(
 ) -> tuple[Indices, Indices]:
     """Two different twins of each person's largest class (the same one twice where it has only one)."""
     n, m = members.shape
-    classes = int(members.max()) + 1
-    flat = (members + classes * np.arange(n)[:, None]).ravel()
     there = np.ones((n, m), dtype=np.bool_) if valid is None else valid
-    sizes = np.bincount(flat, there.ravel().astype(np.float64), minlength=n * classes).reshape(n, classes)
+    sizes = class_masses(members, there.astype(np.float64))
     inside = there & (members == sizes.argmax(axis=1)[:, None])
     order = np.argsort(np.where(inside, rng.random((n, m)), 2.0), axis=1)
     return order[:, 0], np.where(inside.sum(axis=1) > 1, order[:, min(1, m - 1)], order[:, 0])
