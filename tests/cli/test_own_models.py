@@ -61,10 +61,10 @@ def test_a_scikit_learn_pipeline_from_its_file(write) -> None:
 
 
 def test_a_pickle_runs_only_when_trusted(write) -> None:
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
 
     folder = write(path="model.pkl")
-    (folder / "model.pkl").write_bytes(pickle.dumps(pipeline(RandomForestClassifier(5, random_state=0))))
+    (folder / "model.pkl").write_bytes(pickle.dumps(pipeline(LogisticRegression())))
     done = fairbits("measure", "subject.toml", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert "is a pickle, which runs code when it is opened" in done.stderr
@@ -89,10 +89,10 @@ def test_a_pickle_runs_only_when_trusted(write) -> None:
 
 
 def test_every_command_on_the_page_of_a_pickle_can_be_typed(write) -> None:
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
 
     folder = write(path="model.pkl")
-    (folder / "model.pkl").write_bytes(pickle.dumps(pipeline(RandomForestClassifier(5, random_state=0))))
+    (folder / "model.pkl").write_bytes(pickle.dumps(pipeline(LogisticRegression())))
     searched = fairbits(
         *("search", "subject.toml", "--trust-pickle", "--evaluations", "300", "--strategy", "random", "--out", "run"),
         cwd=folder,
