@@ -163,7 +163,7 @@ def _planted(rng, count, size):
     made = []
     for _ in range(count):
         feature = np.array([*rng.integers(0, 4, 7), *[-1] * 8])
-        threshold = np.array([*(rng.integers(0, 4, 7) + 0.5), *[0.0] * 8])
+        threshold = np.array([*(rng.integers(0, 4, 7) + rng.choice([0.0, 0.5], 7)), *[0.0] * 8])  # also on a value
         inner = np.arange(7)
         left, right = (np.concatenate([2 * inner + side, np.zeros(8, np.int64)]) for side in (1, 2))
         values = np.concatenate([np.zeros(7), size * rng.normal(0, 1, 8) ** 3])[:, None]
