@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 
-from fairbits.errors import OptionError, SchemaError, choose_from
+from fairbits.errors import MissingDependencyError, OptionError, SchemaError, choose_from
 
 
 def test_a_sentence_that_quotes_too_much_keeps_its_start_and_its_end() -> None:
@@ -14,6 +15,14 @@ def test_a_sentence_that_quotes_too_much_keeps_its_start_and_its_end() -> None:
     assert said.endswith("xxx' is not known; choose another one.")
     short = "the label 'x' is not known."
     assert str(SchemaError(short)) == short
+
+
+def test_a_missing_package_is_told_the_same_by_another_process() -> None:
+    raised = MissingDependencyError.of("pandas", "pandas", "a pipeline over columns by name")
+    found = pickle.loads(pickle.dumps(raised))  # noqa: S301 - our own
+    assert type(found) is MissingDependencyError
+    assert str(found) == str(raised)
+    assert "pip install 'pandas" in str(found)
 
 
 def test_many_long_names_are_compared_in_no_time() -> None:

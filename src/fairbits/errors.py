@@ -120,13 +120,12 @@ class CapabilityError(UsageError):
 class MissingDependencyError(UsageError):
     """An optional package is not installed."""
 
-    def __init__(self, package: str, extra: str, purpose: str):
+    @classmethod
+    def of(cls, package: str, extra: str, purpose: str) -> Self:
         # What the extra asks for, as pip takes it: that works beside a checkout and beside a wheel.
         asked = [one.partition(";") for one in requires("fairbits") or ()]
         found = [shlex.quote(name.strip()) for name, _, why in asked if f"'{extra}'" in why.replace('"', "'")]
-        super().__init__(
-            f"{purpose} needs {package!r}, which is not installed: pip install {' '.join(found) or package}."
-        )
+        return cls(f"{purpose} needs {package!r}, which is not installed: pip install {' '.join(found) or package}.")
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import Any
 
+from fairbits.errors import MissingDependencyError
+
 
 def idle(given: Any, tell: Any) -> None:
     tell(heard=given)
@@ -28,3 +30,7 @@ def imported(given: Any, tell: Any) -> None:
     before = set(sys.modules)
     first_call(given, tell)
     tell(imported=sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
+
+
+def lacking(given: str, _tell: Any) -> None:
+    raise MissingDependencyError.of(given, given, "a table by name")

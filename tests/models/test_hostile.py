@@ -21,7 +21,7 @@ import pytest
 from fairbits import Audit, load_subject, sandbox
 from fairbits.domain import reading
 from fairbits.domain.reading import read_arrow
-from fairbits.errors import FairbitsError, ModelError, OptionError, TableError
+from fairbits.errors import FairbitsError, MissingDependencyError, ModelError, OptionError, TableError
 from fairbits.models import ModelOptions, load_model, load_with_encoding
 from fairbits.models.registry import named_model
 
@@ -694,6 +694,9 @@ def test_a_child_tells_and_ends() -> None:
     assert not outcome.fault
     assert outcome.known["heard"] == 3
     assert not sandbox.inside()
+    missing = sandbox.try_out(f"{CHILDREN}:lacking", "pandas", seconds=20, memory=1 << 28).error
+    assert isinstance(missing, MissingDependencyError)
+    assert "'pandas', which is not installed: pip install 'pandas" in str(missing)
 
 
 def test_a_child_that_waits_for_a_processor_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:

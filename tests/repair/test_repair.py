@@ -173,7 +173,7 @@ def test_without_onnx_it_says_how(
     subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     def missing() -> None:
-        raise MissingDependencyError("onnx", "onnx", "reading and writing ONNX files")
+        raise MissingDependencyError.of("onnx", "onnx", "reading and writing ONNX files")
 
     monkeypatch.setattr(onnx_writing, "import_onnx", missing)
     network = random_network(rng, [3, 4, 2])
@@ -319,7 +319,7 @@ def test_nothing_is_written_as_repaired_where_no_repair_keeps_the_budget(run: Ru
     asked = ["repair", str(run.folder), "--max-accuracy-loss", "0.0001", "--quick", "--attack-budget", "0"]
     ended = CliRunner().invoke(app, asked)
     assert ended.exit_code == 1
-    assert "No repair is recommended" in ended.stdout
+    assert "None recommended: no repair" in ended.stdout
 
 
 def test_the_choice_as_a_table(run: Run) -> None:

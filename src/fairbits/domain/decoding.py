@@ -118,7 +118,7 @@ class Decoder:
         try:
             import pandas as pd
         except ImportError:
-            raise MissingDependencyError("pandas", "pandas", "a model that was trained on a data frame") from None
+            raise MissingDependencyError.of("pandas", "pandas", "a model that was trained on a data frame") from None
         found: dict[str, Any] = {}
         for column in self.columns:
             i = column.place

@@ -44,7 +44,7 @@ try:
     from starlette.types import ASGIApp
     from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError:
-    raise MissingDependencyError("starlette or uvicorn", "explore", "the explorer") from None
+    raise MissingDependencyError.of("starlette or uvicorn", "explore", "the explorer") from None
 
 #: Bytes of a question; a person with a thousand attributes and all neurons held stays far below.
 MAX_BYTES = 256 * 1024

@@ -267,7 +267,7 @@ def explorer_widget(run: Run, *, subject: Subject | None = None, height: int = 8
         import anywidget
         import traitlets
     except ImportError:
-        raise MissingDependencyError("anywidget", "widget", "the explorer in a notebook") from None
+        raise MissingDependencyError.of("anywidget", "widget", "the explorer in a notebook") from None
 
     traits = {
         "_esm": _WIDGET,

@@ -246,7 +246,7 @@ def needed(package: str, extra: str, purpose: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError:
-        raise MissingDependencyError(package.partition(".")[0], extra, purpose) from None
+        raise MissingDependencyError.of(package.partition(".")[0], extra, purpose) from None
 
 
 def checked_rows(inputs: npt.ArrayLike, width: int, name: str, dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:

@@ -39,7 +39,7 @@ def import_keras(purpose: str) -> Any:
         import keras
     except ImportError as error:
         if find_spec("keras") is None:
-            raise MissingDependencyError("keras", "keras", purpose) from None
+            raise MissingDependencyError.of("keras", "keras", purpose) from None
         raise ModelError(
             f"Keras cannot start, probably because its backend is not installed ({reason(error).rstrip('.')}); "
             f"name one that is with KERAS_BACKEND, e.g. KERAS_BACKEND=torch."

@@ -332,7 +332,7 @@ def word_document(_: ReportData, page: Page, __: Path) -> bytes:
     try:
         from docx import Document
     except ImportError:
-        raise MissingDependencyError("python-docx", "word", "writing a Word document") from None
+        raise MissingDependencyError.of("python-docx", "word", "writing a Word document") from None
     document = Document()
     document.core_properties.title = _clean(page.title)
     document.core_properties.author = "fairbits"

@@ -30,7 +30,7 @@ class Ray(Executor):
         try:
             import ray
         except ImportError:
-            raise MissingDependencyError("ray", "ray", "a Ray cluster") from None
+            raise MissingDependencyError.of("ray", "ray", "a Ray cluster") from None
         self._ray, self._job, self._address = ray, job, address
         self._workers, self._threads = workers, threads
         self._mine = False

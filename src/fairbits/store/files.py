@@ -72,7 +72,7 @@ def place_of(text: str | Path) -> Path:
     try:
         from upath import UPath
     except ImportError:
-        raise MissingDependencyError("universal-pathlib", "remote", f"a run at {text!r}") from None
+        raise MissingDependencyError.of("universal-pathlib", "remote", f"a run at {text!r}") from None
     try:
         place: Any = UPath(text)
         place.fs.invalidate_cache()  # what others wrote since this process last looked

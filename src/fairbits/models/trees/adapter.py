@@ -91,7 +91,7 @@ def library_of_file(file: Path) -> str:
             f"XGBoost's JSON or UBJSON, nor CatBoost's .cbm or JSON."
         )
     if importlib.util.find_spec(library) is None:
-        raise MissingDependencyError(library, library, f"the model file {file.name!r}")
+        raise MissingDependencyError.of(library, library, f"the model file {file.name!r}")
     return library
 
 
