@@ -6,6 +6,7 @@ search are aggregated, as many as there are, in bounded memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import inf, isinf, log2, prod
@@ -26,7 +27,7 @@ from fairbits.certify import (
     withdrawn,
 )
 from fairbits.debug import read_debug
-from fairbits.domain import GrantOptions, Limit, Twins, twin_limits
+from fairbits.domain import GrantOptions, Limit, Schema, Twins, rule_name, twin_limits
 from fairbits.language import TextModel
 from fairbits.measure import (
     Estimate,
@@ -160,7 +161,7 @@ def compute_report(
         bits=bits,
         sentence=lead(study, facts.blind) + direct,
         direct=direct,
-        examined=(*examined(facts, measured, searched), *about.asked_lines()),
+        examined=(*examined(facts, measured, searched, run.schema), *about.asked_lines()),
         not_examined=not_examined(facts, searched, proxies=study is not None),
         near=near,
         measured=measured,
@@ -275,7 +276,8 @@ def _model_words(subject: Subject) -> str:
         return f"a decider about texts, in the words of {model.wording.family}"
     if isinstance(model, Network):
         shape = " – ".join(str(width) for width in (model.inputs, *model.widths))
-        return f"a dense network of {len(model.widths)} layers ({shape}), {model.head} head"
+        many = "s" * (len(model.widths) > 1)
+        return f"a dense network of {len(model.widths)} layer{many} ({shape}), {model.head} head"
     offers = ["gradients"] if isinstance(model, HasGradients) else []
     layers = isinstance(model, HasActivations) and model.activations(subject.encoding.encode(subject.table.codes[:1]))
     hidden = layers[:-1] if layers else ()
@@ -318,7 +320,19 @@ def people_sentence(measured: Measured, persons: int | None = None) -> str:
     )
 
 
-def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:
+def in_labels(rule: str, schema: Schema) -> str:
+    """A rule as people read it: labels in place of codes that stand for them, steps from one label to the next."""
+    for one in schema.attributes:
+        name = re.escape(rule_name(one.name))
+        if one.labels and one.kind != "category":
+            for code, label in zip(one.values(), one.labels, strict=False):
+                said = f'"{label}"'.replace("\\", r"\\")
+                rule = re.sub(rf"(?<!own )({name} [<>=!]+) {code:g}(?![.\d])", rf"\1 {said}", rule)
+            rule = re.sub(rf"(own {name} [+-] \d+)(?![.\d])", r"\1 steps", rule).replace(" 1 steps", " 1 step")
+    return rule
+
+
+def examined(about: About, measured: Measured, searched: Searched, schema: Schema) -> tuple[str, ...]:
     sizes = " × ".join(f"{shortened(n, 40)} {s}" for n, s in zip(about.protected, about.sizes, strict=True))
     rows = f"all {measured.rows:,}" if measured.complete else f"{measured.rows:,} of {measured.rows_total:,}"
     figures, own = searched.figures, measured.figures
@@ -329,7 +343,9 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
         why = "cannot exist under the rules" if own["rules"] else "are not in the table"
         found.append(f"Left out: {own['twins_removed']:,} twins of these rows that {why}.")
     if own.get("plausible"):
-        found.append(f"Plausible twins also keep: {'; '.join(shortened(rule, 120) for rule in own['plausible'])}.")
+        rules = "; ".join(shortened(in_labels(rule, schema), 160) for rule in own["plausible"])
+        step = " A step leads from one label to the next." if " step" in rules else ""
+        found.append(f"Plausible twins also keep: {rules}.{step}")
     if figures.get("strategy") != "exhaustive":
         seconds = f", {figures['seconds']:.0f} s" if figures.get("seconds") else ""
         how = f"strategy {figures['strategy']}, seed {figures['seed']}{seconds}"

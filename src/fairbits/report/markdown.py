@@ -17,8 +17,9 @@ _NUMBER = re.compile(NUMBER)
 _FIGURE = re.compile(r"^[−+-]?[\d.,]+(?: %| pts)?(?: to [−+-]?[\d.,]+(?: %| pts)?)?$")
 
 
-#: Lines of a document, and rows of each table, fewer where it would be longer: the page has all of them.
-MAX_LINES, ROWS = 200, (12, 8, 6, 4, 2)
+#: Lines of a document, and rows of each long table, fewer where it would be longer: the page has all of them. A table
+#: that is a few rows longer stays whole: saying that there are more takes two lines as well.
+MAX_LINES, ROWS, SLACK = 200, (12, 8, 6, 4, 2), 4
 
 
 def text(value: str, max_length: int = 120) -> str:
@@ -92,10 +93,26 @@ def _table(heads: list[str], rows: Iterable[list[str]], right: Sequence[bool] = 
 
 def _lines(found: Iterable[b.Block], rows: int) -> list[str]:
     lines: list[str] = []
-    for block in found:
-        if not (isinstance(block, b.Paragraph) and block.tone.startswith("small")):  # the page has remarks too
-            lines += [*_block(block, rows), *([] if isinstance(block, b.Heading) else [""])]
+    # The page has small remarks too; notes one after another are a list.
+    shown = [one for one in found if not (isinstance(one, b.Paragraph) and one.tone.startswith("small"))]
+    notes = [isinstance(one, b.Paragraph) and one.tone in ("note", "warning") for one in (*shown, None)]
+    for i, block in enumerate(shown):
+        listed = notes[i] and (notes[i + 1] or notes[i - 1])
+        lines += [f"- {line}" if listed else line for line in _block(block, rows)]
+        bullets = isinstance(block, b.Paragraph) and i + 1 < len(shown) and isinstance(shown[i + 1], b.Bullets)
+        lines += [] if isinstance(block, b.Heading) or bullets or (listed and notes[i + 1]) else [""]
     return lines
+
+
+def _spread(rows: list[list[str]], most: int) -> list[list[str]]:
+    """So many rows in their order; where the first cell names an attribute, some of every attribute."""
+    places: dict[str, int] = {}
+    ranked = []
+    for i, row in enumerate(rows):
+        name = row[0].partition(": ")[0] if ": " in row[0] else ""
+        places[name] = places.get(name, 0) + 1
+        ranked.append((places[name], i))
+    return [rows[i] for i in sorted(i for _, i in sorted(ranked)[:most])]
 
 
 def _block(block: b.Block, most: int) -> Iterable[str]:  # noqa: PLR0911 - one for each kind of block
@@ -112,8 +129,8 @@ def _block(block: b.Block, most: int) -> Iterable[str]:  # noqa: PLR0911 - one f
             rows = [[_inline(row[i], 600 if block.stacked else 220).strip() for i in kept] for row in block.cells()]
             rows = [[f"{row[0]} *", *row[1:]] if i in block.marked else row for i, row in enumerate(rows)]
             caption = [f"{_inline(block.caption, 400)}:", ""] if block.caption else []
-            left = ["", f"{len(rows) - most} more rows are on the page."] if len(rows) > most + 1 else []
-            rows = rows[:most] if left else rows
+            left = ["", f"{len(rows) - most} more rows are on the page."] if len(rows) > most + SLACK else []
+            rows = _spread(rows, most) if left else rows
             return [*caption, *_table(heads, rows, [block.columns[i].right for i in kept]), *left]
         case b.Cards():
             rows = [[one.what, one.value, text(one.small, 200), one.kind] for one in block.cards]
@@ -129,14 +146,22 @@ def _block(block: b.Block, most: int) -> Iterable[str]:  # noqa: PLR0911 - one f
         case b.Columns():
             return [line for part in block.parts for line in _lines(part, most)]
         case b.Fold():
-            kind = f" ({block.kind})" if block.kind else ""
-            findings = [one for one in block.blocks if isinstance(one, b.Commands) or _says(one)]
-            return [f"**{_inline(block.title, 400)}**{kind}", "", *_lines(findings, most)] if findings else []
+            return _fold(block, most)
         case b.People():
             return _people(block)
         case b.Form():
             heads = [*block.fields, block.choice]
             return _table(heads, [[*[""] * len(block.fields), " / ".join(block.options)]])
+
+
+def _fold(block: b.Fold, most: int) -> list[str]:
+    """What it found, after its title."""
+    findings = [one for one in block.blocks if isinstance(one, b.Commands) or _says(one)]
+    title = f"**{_inline(block.title, 400)}**" + (f" ({block.kind})" if block.kind else "")
+    lines = _lines(findings, most)
+    if findings and not isinstance(findings[0], b.Commands):
+        return [f"{title}: {lines[0]}", *lines[1:]]
+    return [title, "", *lines] if findings else []
 
 
 def _says(block: b.Block) -> bool:
