@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from fairbits.text import number, percent, signed
+from fairbits.text import from_to, number, percent, signed
 
 #: A share without digits after the point.
 whole_percent = partial(percent, digits=0)
@@ -106,7 +106,7 @@ def rate(head: str) -> TableColumn:
 
     def said(value: tuple[float, tuple[float, float]]) -> Text:
         of, (low, high) = value
-        return percent(of), Small(f"{percent(low).removesuffix(' %')} to {percent(high)}")
+        return percent(of), Small(from_to(low, high))
 
     return TableColumn(head, said, right=True)
 

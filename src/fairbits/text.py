@@ -140,6 +140,17 @@ def percent(value: float | None, digits: int = 1) -> str:
     return "–" if value is None else unsigned_zero(f"{100 * value:.{digits}f} %").replace("-", "−")
 
 
+def from_to(low: float, high: float, digits: int = 1) -> str:
+    """The ends of an interval of shares, with one unit.
+
+    Examples
+    --------
+    >>> print(from_to(0.468, 0.921, 0))
+    47 to 92 %
+    """
+    return f"{percent(low, digits).removesuffix(' %')} to {percent(high, digits)}"
+
+
 def signed(value: float | None, digits: int = 2) -> str:
     """A number that shows its sign; a dash for None."""
     return "–" if value is None else unsigned_zero(f"{value:+,.{digits}f}").replace("-", "−")

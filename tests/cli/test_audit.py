@@ -50,6 +50,8 @@ def test_a_second_audit_does_nothing_twice(run: Path) -> None:
     assert {name: (run / name).stat().st_mtime_ns for name in before} == before
     assert len(shown.splitlines()) <= 25
     assert next(line for line in shown.splitlines() if line.startswith("page")).endswith("report.html")
+    # A command is not broken: two of them beside each other were longer than a terminal is wide.
+    assert shown.splitlines()[-2:] == [f"next  fairbits explore {run}", f"      fairbits gate {run}"]
 
 
 def test_what_a_stage_read_is_told_by_content_and_not_by_the_time_of_files(run: Path) -> None:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
-from fairbits.blocks import Fold, Page, PagePart, Paragraph, Strong, TableBlock, label, share
+from fairbits.blocks import Bullets, Fold, Page, PagePart, Paragraph, Strong, TableBlock, label, share
 from fairbits.cli.app import app
 from fairbits.cli.terminal import show
 from fairbits.errors import OptionError
@@ -30,6 +30,7 @@ from fairbits.report import (
     summary_of,
     write_report,
 )
+from fairbits.report.compute import in_labels
 from fairbits.report.markdown import render_markdown_page
 from fairbits.report.sections.repairs import repair_blocks, shown_repairs
 from fairbits.report.sections.summary import cards
@@ -354,7 +355,7 @@ def test_few_repairs_are_shown_first_and_none_twice(data: ReportData) -> None:
 def test_the_document_is_short(data: ReportData) -> None:
     document = render_markdown(data)
     assert len(document.splitlines()) <= 200
-    assert "**k ≤ 1** (proved) Proved" in document
+    assert "**k ≤ 1** (proved) for everybody: " in document
     assert not re.search(r"\S  \(|– → –.*– → –.*– → –", document)  # doubled spaces, rows that say nothing
 
 
@@ -414,3 +415,30 @@ def test_long_tables_leave_markdown_short() -> None:
     made = render_markdown_page(Page("loans", "audit", "loans", "A sentence.", (), parts))
     assert 100 < len(made.splitlines()) <= 200
     assert made.count("more rows are on the page") == 14
+
+
+def test_a_shorter_markdown_loses_no_attribute_and_no_short_table() -> None:
+    values = [(f"{name}: {i}", i / 9) for name, many in (("age", 9), ("race", 5), ("sex", 2)) for i in range(many)]
+    columns = [label("value"), share("rate")]
+    flips = TableBlock(columns, [*((f"only {name}", 0.1) for name in ("age", "race", "sex")), ("together", 0.4)])
+    folds = [Fold(f"Fold {i}", [Paragraph("A finding.")]) for i in range(40)]
+    notes = [Paragraph(f"Note: {i}.", tone="note") for i in range(3)]
+    parts = [PagePart(f"part-{i}", f"Part {i}", [flips, TableBlock(columns, values)]) for i in range(6)]
+    parts += [PagePart("rest", "Rest", [*notes, Paragraph("Said:"), Bullets(["one", "two"]), *folds])]
+    made = render_markdown_page(Page("loans", "audit", "loans", "A sentence.", (), parts))
+    assert len(made.splitlines()) <= 200
+    assert made.count("| together | 40.0 % |") == 6
+    for first in ("age: 0", "race: 0", "sex: 0"):
+        assert made.count(f"| {first} |") == 6
+    assert made.count("more rows are on the page") == 6
+    assert "- Note: 0.\n- Note: 1.\n- Note: 2.\n\nSaid:\n- one\n- two\n\n**Fold 0**: A finding.\n" in made
+
+
+def test_rules_of_plausible_twins_are_read_in_labels() -> None:
+    schema = load_subject("census").schema
+    shown = [in_labels(rule.text, schema) for rule in schema.plausible]
+    assert shown[0] == "age >= own age - 1 step and age <= own age + 1 step"
+    assert 'marital_status = "Widowed" -> age >= "30–39"' in shown
+    assert not [rule for rule in shown if re.search(r"[<>]=? \d", rule)]
+    plain = Schema((Attribute(name="age", kind="integer", low=18, high=74, protected=True),))
+    assert in_labels("age >= 20 and age <= own age + 10", plain) == "age >= 20 and age <= own age + 10"

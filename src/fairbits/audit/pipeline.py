@@ -157,7 +157,7 @@ class StageClock:
             if self.now > limit:
                 raise LateError(
                     f"it did not fit into the budget of {self.shares.seconds:g} s (it had until {limit:.1f} s and was "
-                    f"{words!r} at {self.now:.1f} s); do it with: {self.command(stage)}"
+                    f"still at {words!r} after {self.now:.1f} s); do it with: {self.command(stage)}"
                 )
             self.progress(stage, "say", words)
 
@@ -196,7 +196,8 @@ def check_time(stage: str, clock: StageClock, measured: float) -> None:
     left = limit - clock.now
     late = clock.now > REPAIR_BEGIN * shares.seconds or left < REPAIR_MEASURES * measured
     if stage == "repair" and limit < inf and late:
-        raise LateError(f"only {left:.1f} s of {shares.seconds:g} s were left; do it with: {clock.command(stage)}")
+        short = f"{left:.1f} s of {shares.seconds:g} s were left, too few to end it in time"
+        raise LateError(f"{short}; do it with: {clock.command(stage)}")
 
 
 def in_steps(progress: Callable[[str], None]) -> debug.TryOut:

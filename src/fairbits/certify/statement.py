@@ -205,12 +205,13 @@ class Statement:
             return f"{whole} {percent(self.falsified / self.people)} {what}{kind}."
         if self.open > MOST_OPEN * self.people:
             known = f", {count(self.falsified)} certainly {what}" if self.falsified and not uncountable else ""
-            return f"{whole} next to nothing is certain: {percent(self.open / self.people, up=True)} is open{known}."
+            rest = percent(self.open / self.people, up=True)
+            return f"{whole} next to nothing is certain: {rest} remains open{known}."
         broken = self.falsified / self.people
         do = count(self.falsified) if 0 < broken < FEWEST and not uncountable else percent(broken, down=True)
         return (
             f"{whole} {percent(self.certified / self.people, down=True)} certainly do not "
-            f"{what}, {do} certainly do{kind}; {percent(self.open / self.people, up=True)} is open."
+            f"{what}, {do} certainly do{kind}; {percent(self.open / self.people, up=True)} remains open."
         )
 
 

@@ -32,7 +32,7 @@ from fairbits.store import (
     write_json,
     write_parquet,
 )
-from fairbits.text import percent
+from fairbits.text import from_to, percent
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Units = Literal["layers", "trees"]
@@ -390,13 +390,12 @@ class Origin:
         if self.epochs is not None:
             how = f"short trainings of ours on these rows ({self.epochs} epochs; longer ones share less)"
         shared, single = (
-            f"{percent(some.value, 0)} ({percent(some.low, 0)} to {percent(some.high, 0)})"
-            for some in (one.shared, one.single)
+            f"{percent(some.value, 0)} ({from_to(some.low, some.high, 0)})" for some in (one.shared, one.single)
         )
         return (
-            f"{shared} of what a training makes of {what} comes with the data: {self.trainings} {how} share it. "
-            f"{single} comes with the "
-            f"single training. Another recipe may share more or less{own}."
+            f"{shared} of the difference that {what} make{'s' * (len(one.attributes) == 1)} comes with the data: "
+            f"{self.trainings} {how} agree on it. {single} comes with the single training. Another recipe may agree "
+            f"on more or less{own}."
         )
 
 

@@ -25,7 +25,7 @@ from fairbits.domain import Attribute, Codes, Rule, Schema, Table, people_of, ru
 from fairbits.measure import Estimate, Evaluator, rate_of
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
-from fairbits.text import percent
+from fairbits.text import from_to, percent
 
 Flags = npt.NDArray[np.bool_]
 
@@ -121,10 +121,10 @@ class Description:
         such = "the decision flips" if self.target == "flips" else f"k is above {self.above}"
         share, precision, coverage = (percent(each.value, 0) for each in (one.share, one.precision, one.coverage))
         return (
-            f"{'One rule tells' if many == 1 else f'{many} rules tell'} people {self.what}: "
-            f"{'it holds' if many == 1 else 'they hold'} for {share} of people. Among those {such} for {precision} "
-            f"({_ends(one.precision)}), against {percent(self.base.value, 0)} of all {self.judged:,} rows judged; "
-            f"{coverage} ({_ends(one.coverage)}) of all such people are among them."
+            f"{'One rule describes' if many == 1 else f'{many} rules describe'} people {self.what}; "
+            f"{'it covers' if many == 1 else 'they cover'} {share} of people. Among those {such} for {precision} "
+            f"({_ends(one.precision)}), against {percent(self.base.value, 0)} of all {self.judged:,} rows judged. "
+            f"Of all people {self.what}, {coverage} ({_ends(one.coverage)}) are covered."
         )
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class Description:
 
 
 def _ends(one: Estimate) -> str:
-    return f"{percent(one.low, 0)} to {percent(one.high, 0)}"
+    return from_to(one.low, one.high, 0)
 
 
 def describe_people(

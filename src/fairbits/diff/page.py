@@ -33,7 +33,7 @@ from fairbits.diff.pairs import Changed, ModelDiff, PairedChange, PersonShift, S
 from fairbits.errors import OptionError
 from fairbits.report import render_page
 from fairbits.store import write_whole
-from fairbits.text import joined, number, percent, signed
+from fairbits.text import from_to, joined, number, percent, signed
 
 
 def diff_page(diff: ModelDiff) -> Page:
@@ -113,7 +113,7 @@ def _parts(diff: ModelDiff) -> Iterator[PagePart]:
 
 def _changed(changed: Changed) -> Block:
     rate = changed.rate
-    drawn = f"{percent(rate.value)}; {percent(rate.low)} to {percent(rate.high)} of people drawn like them"
+    drawn = f"{percent(rate.value)}; {from_to(rate.low, rate.high)} of people drawn like them"
     cards = [
         FigureCard("Different decision", number(changed.people), "exact", drawn),
         FigureCard("Favourable lost", number(changed.lost), "exact"),

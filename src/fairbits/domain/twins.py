@@ -245,8 +245,8 @@ class Limit:
             )
         if self.limit == "support":
             return (
-                f"Of {self.of:,} combinations of protected values, {self.count:,} are those of at least {MIN_ROWS} "
-                f"rows; the others are people whom the table hardly knows."
+                f"Of {self.of:,} combinations of protected values, {self.count:,} occur in at least {MIN_ROWS} rows of "
+                f"the table; the others are rare there or do not occur."
             )
         return "Accuracy is on rows that the model may have been trained on; on others it is likely lower."
 

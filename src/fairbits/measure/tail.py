@@ -152,7 +152,7 @@ def _extreme(values: Floats, rng: np.random.Generator, highest: float | None) ->
     if values[-1] <= _NOTHING:
         return None, "Twins of all people get the same score: there is no tail."
     if highest is not None and values[-1] >= highest * (1 - 1e-6):
-        return None, "The largest gap is the largest that there can be: there is nothing beyond."
+        return None, "The largest gap is the largest possible, so nothing lies beyond it."
     if n * SHARES[0] < FEWEST:
         return None, f"{n:,} people are too few to say what lies beyond; {int(FEWEST / SHARES[0])} are needed."
     tried = sorted({min(MOST, int(n * share)) for share in SHARES if n * share >= FEWEST}, reverse=True)

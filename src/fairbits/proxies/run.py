@@ -204,7 +204,7 @@ def sentence_of(entry: Mapping[str, Any]) -> str:
         return f"{entry['attribute']}: {entry['reason']}"
     return (
         f"knowing the score tells {entry['bits']:.2f} bits about {entry['attribute']} "
-        f"(at least {entry['bits_low']:.2f}; shuffled: {entry['placebo']:.2f})"
+        f"(at least {entry['bits_low']:.2f}; {entry['placebo']:.2f} where it is shuffled)"
     )
 
 
@@ -245,10 +245,11 @@ def details(entry: Mapping[str, Any]) -> Iterator[str]:
     carriers = [one for one in entry["by_column"] if (one["fall_low"] or 0.0) > 0 and one["fall"] >= 0.005]
     if carriers:
         parts = [f"{one['column']} (−{one['fall']:.2f})" for one in carriers[:3]]
-        yield f"the bits of the score fall most without {', '.join(parts)}"
+        yield f"the score tells less without {', '.join(parts)}"
     alone = [one for one in sorted(entry["by_column"], key=lambda one: -one["bits"]) if one["bits_low"] > 0]
     if alone:
-        yield "by themselves tell " + ", ".join(f"{one['column']} {one['bits']:.2f}" for one in alone[:3]) + " bits"
+        parts = [f"{one['bits']:.2f} bits by {one['column']}" for one in alone[:3]]
+        yield f"of single columns, {entry['attribute']} is told best: {', '.join(parts)}"
     if entry["matched"] is not None:
         matched, excess = entry["matched"], entry["matched"]["excess"]
         yield (
@@ -484,8 +485,8 @@ def study_subject(
     periods = tuple[Period, ...]()
     notes = work.notes(drawn, singles)
     if people is not None or weight is not None:
-        how = "one row of each person, by lot" if weight is None else "rows drawn by their weight"
-        notes.append(f"bits and matches are about {how}: {len(rows):,} of {len(subject.table):,} rows.")
+        how = "one row of each person, drawn at random" if weight is None else "rows drawn by their weight"
+        notes.append(f"bits and matches rest on {how}: {len(rows):,} of {len(subject.table):,} rows.")
     found = (
         probable_table(
             about,

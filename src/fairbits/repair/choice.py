@@ -268,7 +268,7 @@ def _nearest(candidates: Sequence[RepairCandidate], budget: float, rows: int) ->
     name, loss, upper, allowed = max(parts, key=lambda part: part[2] / part[3] if part[3] else part[2])
     return (
         f"{nearest.name}, the nearest, {'gains' if loss < 0 else 'loses'} {100 * abs(loss):.2f} points of {name} on "
-        f"the {rows:,} rows that were looked at, and may lose up to {100 * upper:.2f} where {100 * allowed:.2f} are "
+        f"the {rows:,} rows it was chosen on, and may lose up to {100 * upper:.2f} where {100 * allowed:.2f} are "
         f"allowed"
     )
 

@@ -52,7 +52,6 @@ from fairbits.randomness import even_rows, generator
 from fairbits.repair.records import Estimates, Figures, GroupRate, Proof, RepairEvidence, RepairGroup
 from fairbits.store import Run
 from fairbits.subject import Subject, balanced_accuracy, decided, variance_explained
-from fairbits.text import percent
 
 #: At most so many cases are measured: the mean over them is within a percent of the mean over all.
 PLAN_CASES, HELD_OUT_CASES = 2_000, 5_000
@@ -115,7 +114,7 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
         for mine, table in zip(cases, tables, strict=True)
     )
     if (rows := len(held_out.rows)) < FEW_ROWS:
-        one = "" if subject.schema.regression else f", so one of them moves accuracy by {percent(1 / rows)}"
+        one = "" if subject.schema.regression else f", so one row moves accuracy by {100 / rows:.1f} points"
         notes.append(f"only {rows} rows are held out{one}: differences of a few points may be chance.")
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
     return Halves(plan, held_out, training, RepairEvidence(*sizes, unseen, tuple(notes), len(training.rows)))

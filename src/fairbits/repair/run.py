@@ -277,8 +277,8 @@ def _faithful(repairs: Sequence[RepairCandidate], rows: int) -> list[str]:
         alike = "" if one.fidelity is None else f", {percent(one.fidelity)} are decided alike"
         by = quality(regression=one.fidelity is None)
         found.append(
-            f"{one.name} was taught the average over twins: on {rows:,} held-out rows its scores lie "
-            f"{one.fidelity_apart:.3g} from it on the mean{alike}, and its {by} is "
+            f"{one.name} was taught the average over twins: on {rows:,} held-out rows its scores differ from "
+            f"that by {one.fidelity_apart:.2g} on average{alike}, and its {by} is "
             f"{percent(one.held_out.accuracy)}{beside}."
         )
     return found

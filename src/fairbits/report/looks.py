@@ -51,7 +51,7 @@ from fairbits.report.sections.treatment import (
 )
 from fairbits.store import Case, Run
 from fairbits.subject import Quality, Subject
-from fairbits.text import joined, number, percent, shortened
+from fairbits.text import from_to, joined, number, percent, shortened
 
 
 def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTable], *, top: int) -> Iterator[Block]:
@@ -217,13 +217,14 @@ def _causes(found: DebugResult) -> Iterator[str]:
         yield ", ".join(f"{shortened(name, 20)} {percent(bits[name] / total, 0)}" for name in ranked)
     if found.suspect is not None:
         yield f"{found.units.removesuffix('s')} {found.suspect}"
-    if found.origin.shares:
-        shared = found.origin.shares[0].shared
-        value, low, high = (percent(one, 0) for one in (shared.value, shared.low, shared.high))
-        ends = f" ({low} to {high})" if low != high else ""
-        short = f", by {found.origin.trainings} short trainings; longer ones share less" if found.origin.epochs else ""
-        rest = ", the rest with training" if low != percent(1.0, 0) else ""
-        yield f"{value}{ends} comes with the data{rest}{short}"
+    origin = found.origin
+    if origin.shares:
+        shared = origin.shares[0].shared
+        low, high = (percent(one, 0) for one in (shared.low, shared.high))
+        ends = f" ({from_to(shared.low, shared.high, 0)})" if low != high else ""
+        short = f" (from {origin.trainings} short trainings; longer ones agree less)" if origin.epochs else ""
+        rest = ", the rest with this training" if low != percent(1.0, 0) else ""
+        yield f"{percent(shared.value, 0)}{ends} comes with the data{rest}{short}"
     else:
         yield "data or training: not run"
 

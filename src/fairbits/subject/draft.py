@@ -68,6 +68,12 @@ _MODEL_HINTS = (
     'inputs = {x_num = ["age", "income"]}   the attributes that go into each of several inputs',
     'factory = "package.module:function"    what builds the module that a file of weights belongs to',
 )
+#: What makes figures better where a table has it.
+_TABLE_HINTS = (
+    'test = "test.csv"   rows that the model has not seen: accuracy and repairs are judged on them',
+    'split = "column"    the same, where a column of this table says which rows those are',
+    'person = "column"   whose row it is, where people have several',
+)
 #: Reasons that are mended there speak of it.
 _TABLE = "under [table]"
 _ATTRIBUTES = (
@@ -165,6 +171,8 @@ def _table(section: Any, draft: Draft, folder: Path) -> Any:
         result["favourable"].comment("the class whose probability is the score")
     if len(draft.schema.classes) == 2 and "threshold" not in result:
         result.add(tomlkit.comment("threshold = 0.5   a decision is favourable from this probability on"))
+    for line in _TABLE_HINTS:
+        result.add(tomlkit.comment(line))
     return result
 
 

@@ -60,7 +60,7 @@ def audit(
         )
     if isinstance(run, audits.AuditResult):
         folder, seconds = run.run.folder, run.seconds
-        nearby = f"next  fairbits explore {folder}{loading.typed} · fairbits gate {folder}{loading.typed}"
+        nearby = f"next  fairbits explore {folder}{loading.typed}\n      fairbits gate {folder}{loading.typed}"
         if run.stopped:
             nearby = f"next  fairbits audit --resume {folder}{loading.typed} (it ended early)"
     else:
@@ -86,7 +86,7 @@ def audit(
         },
         look,
         f"page  {run.page}",
-        nearby,
+        *nearby.splitlines(),
     )
     if opened:
         click.launch(str(run.page.resolve()))
@@ -178,8 +178,9 @@ def _ask(question: str, choices: list[str], option: str, silent: bool) -> str:
 
 def _answer(question: str, option: str, default: str | None = None) -> str:
     try:
-        return str(click.prompt(question, default=default, err=True)).strip()
+        return str(click.prompt(question, default=default, err=True, prompt_suffix=" ")).strip()
     except click.Abort:
+        click.echo(err=True)  # the question has no end of line yet
         raise OptionError(f"nobody answered; give {option}, or --yes to be asked nothing.") from None
 
 

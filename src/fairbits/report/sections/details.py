@@ -39,7 +39,7 @@ from fairbits.report.sections.paperwork import file_blocks, regulations_fold, re
 from fairbits.report.sections.people import case_card, who_blocks
 from fairbits.report.sections.treatment import near_table
 from fairbits.store import Run
-from fairbits.text import joined, number, percent, signed
+from fairbits.text import from_to, joined, number, percent, signed
 
 #: Sets of attributes, trees, splits and neurons in tables; the run's files have all of them.
 MAX_SETS, MAX_TREES, MAX_SPLITS, MAX_NEURONS = 12, 10, 10, 12
@@ -360,7 +360,7 @@ def _suspect(found: DebugResult) -> str:
     what = f"neuron{many} {joined([str(do.neuron) for do in one.held])}"
     return (
         f"The suspect is layer {one.layer}: holding its {what} takes {percent(share.value, 0)} of the bits away "
-        f"({percent(share.low, 0)} to {percent(share.high, 0)})."
+        f"({from_to(share.low, share.high, 0)})."
     )
 
 
@@ -438,8 +438,8 @@ def _sets(found: DebugResult) -> Iterator[Block]:
         explained = sets.minimal.explained
         held = ", ".join(f"neuron {do.neuron} of layer {do.layer + 1}" for do in sets.minimal.neurons)
         yield Paragraph(
-            f"Smallest set found that explains most of the bits: {held}. Held together they explain "
-            f"{percent(explained.value)} ({percent(explained.low)} to {percent(explained.high)})."
+            f"Smallest set found that explains most of the bits: {held}. Held together, they explain "
+            f"{percent(explained.value)} ({from_to(explained.low, explained.high)})."
         )
     yield table_by(
         sets.curve,

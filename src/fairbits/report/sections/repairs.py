@@ -62,7 +62,7 @@ def repair_blocks(result: RepairResult) -> Iterator[Block]:
     yield Paragraph(cost_words(result), tone="verdict" if result.chosen else "")
     if result.chosen is not None and result.chosen.proof is not None:
         proof = result.chosen.proof
-        said = f" {proof.text} Attributes that stand in for protected ones stay."
+        said = f" {proof.text.removeprefix('Proved ')} Attributes that stand in for protected ones stay."
         yield Paragraph((Strong(f"k ≤ {proof.bound}"), " ", Tag("proved"), said), tone="proved")
     if result.files:
         files = listed(Code(file.name) for file in result.files)
@@ -98,7 +98,7 @@ def cost_words(result: RepairResult) -> str:
     """The repair to take and what it costs, or why there is none, in a sentence."""
     chosen = result.chosen
     if chosen is None:
-        return f"No repair is recommended: {result.reason.rstrip('.')}."
+        return f"None recommended: {result.reason.rstrip('.')}."
     before, after = result.before_held_out, chosen.held_out
     now = percent(before.id_rate_rows)
     flips = f"decisions flip for {percent(after.id_rate_rows)} of held-out rows (now {now}); "
@@ -106,7 +106,8 @@ def cost_words(result: RepairResult) -> str:
     bits = f"mean {symbol_of(result.measure)} of cases goes from {means}"
     cost = f"{result.quality} changes by {signed(100 * (after.accuracy - before.accuracy), 1)} points"
     ends = f" (95 %: {points(chosen)})" if points(chosen) else ""
-    return f"Recommended: {chosen.name}: {'' if before.id_rate_rows is None else flips}{bits}; {cost}{ends}."
+    said = f"{'' if before.id_rate_rows is None else flips}{bits}; {cost}{ends}."
+    return f"Recommended: {chosen.name}. {said[:1].upper()}{said[1:]}"
 
 
 def points(one: RepairCandidate) -> str:

@@ -42,7 +42,7 @@ from fairbits.report.sections.treatment import lowest_ratios
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Quality, Subject
-from fairbits.text import joined, number, percent, shortened
+from fairbits.text import from_to, joined, number, percent, shortened
 
 GATE = "gate.json"
 #: Checks and people on the page; all are in gate.json.
@@ -61,11 +61,11 @@ def summary_blocks(data: ReportData) -> Iterator[Block]:
     yield from () if data.about.blind else flip_blocks(data.measured)
     yield Cards(tuple(cards(data)))
     if data.repaired is not None:
-        yield Paragraph((cost_words(data.repaired), " ", Link("All repairs", "#repairs"), "."))
+        yield Paragraph((cost_words(data.repaired), " More under ", Link("What to do", "#repairs"), "."))
     if data.opening.about:
         yield Facts(list(data.opening.about.items()))
     yield Paragraph(("Approved, or not: ", Link("sign-off", "#sign-off"), "."), tone="small")
-    yield Fold("Model, table, and who ran this when", [Facts(facts(data))])
+    yield Fold("Model, table, and who ran this and when", [Facts(facts(data))])
 
 
 def cards(data: ReportData) -> Iterator[FigureCard]:
@@ -76,7 +76,7 @@ def cards(data: ReportData) -> Iterator[FigureCard]:
         yield FigureCard("Would get a different decision", "0", "proved", small)
     elif about.protected and measured.flip_rate is None:  # otherwise a table has its share
         rate = measured.split_rate
-        small = f"95 % interval {percent(rate.low)} to {percent(rate.high)}"
+        small = f"95 % interval {from_to(rate.low, rate.high)}"
         yield FigureCard("Rows with more than one class", percent(rate.value), data.opening.kind, small)
     # Of each attribute: the lowest of all alone would hide the others.
     ratios = sorted(lowest_ratios(data.proxies), key=lambda one: float(one[1]["impact_ratio"]))

@@ -186,7 +186,7 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     yield near_table(near, about.bits_limit, varies=measured.noise is not None)
     tail = tuple(tail_blocks(measured.tail, measured.kind))
     if tail:
-        yield Fold("The tail: the worst few, and people rarer than any who were asked", tail)
+        yield Fold("The tail: the largest gaps, and what lies beyond those seen", tail)
     yield from paragraphs((limit.text for limit in measured.limits), "small")
     yield from bound_blocks(measured)
 
@@ -266,7 +266,10 @@ def tail_blocks(found: Tail | None, kind: str = "exact") -> Iterator[Block]:
         label("kind of figure"),
     ]
     yield TableBlock(columns, rows, "The tail: a person's highest score minus the lowest, among twins")
-    yield Paragraph(f"Quantiles: intervals by order statistics, whatever the gaps are like. {said}", tone="small")
+    yield Paragraph(
+        f"The intervals of the quantiles rest on order statistics and assume nothing about the gaps. {said}",
+        tone="small",
+    )
 
 
 def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
@@ -307,7 +310,7 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     errors = next((one for one in single if one.get("errors_rows") is not None), None)
     judged = "" if errors is None else rows_judged_words(errors["errors_on"], errors["errors_rows"])
     yield Paragraph(
-        f"Beside each rate its 95 % interval. {judged and f'TPR, FPR, precision and calibration: {judged}. '}"
+        f"Beside each rate stands its 95 % interval. {judged and f'TPR, FPR, precision and calibration: {judged}. '}"
         "The impact ratio is a group's rate over the highest rate of its attribute; "
         f"four fifths is a rule of thumb, not a verdict.{''.join(f' The {line}.' for line in unknown)}",
         tone="small",
@@ -359,7 +362,7 @@ def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
         )
     yield Paragraph(
         f"Under the same assumption the score tells {number(bits['bits'], 2)} of {number(bits['entropy'], 2)} bits about "
-        f"{name} (at least {number(bits['low'], 2)}; shuffled: {number(bits['placebo'], 2)}).",
+        f"{name} (at least {number(bits['low'], 2)}; {number(bits['placebo'], 2)} where it is shuffled).",
         tone="small",
     )
 
