@@ -83,6 +83,21 @@ def test_words_say_about_one_attribute_whatever_else_they_say() -> None:
     assert made.measure().evaluator.m == 2
 
 
+def test_a_word_that_says_two_things_is_said_once_about_either(tmp_path: Path) -> None:
+    words = [
+        ("f", "a", "Kim"),
+        ("f", "b", "Kim"),
+        ("f", "a", "Ann"),
+        ("f", "b", "Eve"),
+        ("m", "a", "Bob"),
+        ("m", "b", "Leo"),
+    ]
+    lines = ["sex,race,word", *(",".join(one) for one in words)]
+    (tmp_path / "cues.csv").write_text("\n".join(lines))
+    family = read_cues("cues.csv", tmp_path, "who").only(["sex"])
+    assert [one["word"] for one in family.drawn({"sex": "f"}, 8)] == ["Kim", "Ann", "Eve"]
+
+
 def test_a_table_that_knows_who_is_what_is_taken_as_it_is() -> None:
     made = Audit.from_texts(
         counted, PEOPLE.assign(sex=["man", "woman", "man"]), template="{who} wants {amount}.",
@@ -108,6 +123,11 @@ def test_pronouns_in_texts_keep_their_form_and_their_capital() -> None:
     templates, values = templates_of_texts(["He shaves himself."], read_cues("pronouns-sex", Path(), "word"))
     assert values == [("male",)]
     assert templates == ["%(Word)s shaves %(word.reflexive)s."]
+
+
+def test_a_text_whose_word_stands_for_several_values_is_left_out() -> None:
+    both = {"sex": {"woman": ["Ann", "Kim"], "man": ["Bob", "Kim"]}}
+    assert templates_of_texts(["Ann left", "Kim left"], read_cues(both, Path(), "word"))[1] == [("woman",), None]
 
 
 def test_a_pipeline_over_text() -> None:
@@ -196,6 +216,7 @@ def test_what_changed_is_marked() -> None:
         ({"families": {"names": {"who": {"sex": {"woman": [], "man": ["Bob"]}}}}}, "no words for 'woman'"),
         ({"families": {"names": {"who": {"sex": {"": ["Ann"], "man": ["Bob"]}}}}}, "no words for ''"),
         ({"families": {"names": {"who": {"sex": {"woman": ["Ann"]}}}}}, "fewer than two values of 'sex'"),
+        ({"families": {"names": {"who": {"sex": {"woman": ["Ann"] * 4, "man": ["Bob"]}}}}}, "'Ann' 4 times for woman"),
         ({"families": {"names": {"who": "first-name"}}}, "neither built in nor a .csv or .toml file; choose from"),
         ({"families": {"names": {"who": "none.csv"}}}, "does not exist"),
         ({"realisations": 0}, "realisations is 0"),
@@ -215,6 +236,10 @@ def test_what_is_wrong_is_said(more: dict[str, Any], words: str) -> None:
         ("sex,word\nwoman,\nman,Bob\n", "nothing under 'word' in line 2"),
         ("word\nAnn\n", "need a header"),
         ("sex,word,weight\nwoman,Ann,0\nman,Bob,1\n", "the weight '0'"),
+        ("sex,word\nwoman,Ann\nwoman,Eve\nwoman,Ann\nman,Bob\n", "have the word 'Ann' 2 times for woman"),
+        ("sex,word\nwoman,Ann, Mary\nman,Bob\n", "have 3 cells in line 2, and 2 in the header"),
+        ("sex,word,word\nwoman,Ann,Eve\nman,Bob,Leo\n", "have the column 'word' twice"),
+        ("sex,word\n", "fewer than two values of 'sex'"),
         ("sex,race,word\nwoman,a,Ann\nman,b,Bob\n", "no word for sex woman, race b"),
     ],
 )

@@ -20,6 +20,7 @@ import csv
 import io
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,10 +68,14 @@ class CueFamily:
         return tuple(dict.fromkeys(cue.values[self.attributes.index(attribute)] for cue in self.cues))
 
     def only(self, attributes: Sequence[str]) -> CueFamily:
-        """The same words, for some of the attributes: whatever they say about the others is mixed."""
+        """The same words, each once, for some of the attributes: whatever they say about the others is mixed."""
         places = [self.attributes.index(name) for name in attributes]
-        cues = tuple(Cue(tuple(cue.values[i] for i in places), cue.forms, cue.weight) for cue in self.cues)
-        return CueFamily(self.name, tuple(attributes), cues, self.neutral)
+        cues: dict[tuple[Any, ...], Cue] = {}
+        for cue in self.cues:
+            values = tuple(cue.values[i] for i in places)
+            key = (values, cue.forms["word"])
+            cues[key] = Cue(values, cue.forms, cue.weight + (cues[key].weight if key in cues else 0))
+        return CueFamily(self.name, tuple(attributes), tuple(cues.values()), self.neutral)
 
     def drawn(self, values: Mapping[str, str], count: int) -> list[Mapping[str, str]]:
         """The words for some values, at most so many; by their weights, and always the same ones."""
@@ -134,8 +139,16 @@ def _of_csv(content: str, name: str) -> CueFamily:
         raise SchemaError(
             f"the cues {name!r} need a header with a column for each attribute, and then word, e.g. sex,word."
         )
+    twice = next((one for one, times in Counter(head).items() if times > 1), None)
+    if twice is not None:
+        raise SchemaError(f"the cues {name!r} have the column {twice!r} twice; rename one, or leave it out.")
     place, cues = head.index("word"), []
     for line, row in enumerate(rows[1:], 2):
+        if len(row) > len(head):
+            raise SchemaError(
+                f"the cues {name!r} have {len(row)} cells in line {line}, and {len(head)} in the header; put quotes "
+                f"around words with a comma."
+            )
         cells = dict(zip(head, (cell.strip() for cell in row), strict=False))
         empty = next((one for one in head if not cells.get(one) and one != "weight"), None)
         if empty is not None:
@@ -155,12 +168,13 @@ def _of_document(document: Mapping[str, Any], name: str) -> CueFamily:
     ((attribute, values),) = document.items()
     cues = []
     for value, stated in values.items():
-        words = stated if isinstance(stated, Mapping) else dict.fromkeys(stated if isinstance(stated, list) else (), 1)
-        if not str(value).strip() or not words or not all(isinstance(word, str) and word.strip() for word in words):
+        listed = [(word, 1) for word in stated] if isinstance(stated, list) else []
+        words = list(stated.items()) if isinstance(stated, Mapping) else listed
+        if not str(value).strip() or not words or not all(isinstance(word, str) and word.strip() for word, _ in words):
             raise SchemaError(
                 f'the cues {name!r} have no words for {value!r}; write e.g. {value or "woman"} = ["Ann"].'
             )
-        cues += [Cue((value,), {"word": word}, _weight(weight, name)) for word, weight in words.items()]
+        cues += [Cue((value,), {"word": word}, _weight(weight, name)) for word, weight in words]
     return _family(name, (attribute,), cues)
 
 
@@ -180,6 +194,11 @@ def _family(name: str, attributes: tuple[str, ...], cues: Sequence[Cue]) -> CueF
     for attribute in attributes:
         if len(family.values(attribute)) < 2:
             raise SchemaError(f"the cues {name!r} have fewer than two values of {attribute!r}; twins need two.")
+    (values, word), times = Counter((cue.values, cue.forms["word"]) for cue in cues).most_common(1)[0]
+    if times > 1:
+        raise SchemaError(
+            f"the cues {name!r} have the word {word!r} {times} times for {', '.join(values)}; leave it there once."
+        )
     return family
 
 
@@ -328,12 +347,14 @@ def _together(slots: Mapping[str, Sequence[Mapping[str, str]]]) -> list[Words]:
 def templates_of_texts(texts: Sequence[str], family: CueFamily) -> tuple[list[str], list[tuple[str, ...] | None]]:
     """Texts whose cues became slots, and the values that their words stand for.
 
-    None of a text that has no word of the family, or words that stand for different values.
+    None of a text that has no word of the family, or words that stand for different values, as one of them alone may.
     """
-    spelled: dict[str, tuple[tuple[str, ...], str]] = {}
+    spelled: dict[str, str] = {}
+    stands: dict[str, set[tuple[str, ...]]] = {}
     for cue in family.cues:
         for form, word in cue.forms.items():
-            spelled.setdefault(word.lower(), (cue.values, form))
+            spelled.setdefault(word.lower(), form)
+            stands.setdefault(word.lower(), set()).add(cue.values)
     known = "|".join(re.escape(word) for word in sorted(spelled, key=len, reverse=True))
     pattern = re.compile(rf"(?<!\w)(?:{known})(?!\w)", re.IGNORECASE)
     templates, values = [], []
@@ -341,8 +362,8 @@ def templates_of_texts(texts: Sequence[str], family: CueFamily) -> tuple[list[st
         found: set[tuple[str, ...]] = set()
 
         def slot(match: re.Match[str], found: set[tuple[str, ...]] = found) -> str:
-            value, form = spelled[match[0].lower()]
-            found.add(value)
+            form = spelled[match[0].lower()]
+            found |= stands[match[0].lower()]
             name = "word" if form == "word" else f"word.{form}"
             return f"%({name.capitalize() if match[0][:1].isupper() else name})s"
 
