@@ -72,11 +72,14 @@ def test_repetitions_are_averaged_and_make_the_null() -> None:
     assert (noise.repeats, noise.people) == (4, 30)
     assert noise.quantile == pytest.approx(1.96 * 0.1 * np.sqrt(2 / 4), rel=0.2)
     assert noise.null_q_inf_mean > 0.5
+    assert "more rows in a table of twins" in noise.notes(0.025)[2]
 
 
 def test_points_decide_from_their_threshold_only() -> None:
     table = frame().assign(p=lambda found: 300 + 400 * found.p)
-    assert twins(table).measure().flip_rate is None
+    points = twins(table)
+    assert points.measure().flip_rate is None
+    assert any("scores from 380 to 544 are no probabilities, so nothing is decided" in n for n in points.subject.notes)
     found = twins(table, threshold=500.0).measure()
     assert found.summary()["flip_rate"] == 1
     assert found.evaluator.epsilon == pytest.approx(0.025 * 164, rel=0.01)
@@ -88,6 +91,7 @@ def test_points_decide_from_their_threshold_only() -> None:
         (lambda t: t[t.sex == "f"], "'sex' has the same value in every row; a table of twins needs two values"),
         (lambda t: t[t.id == "p1"], "'id' has the same value in every row; a table of twins needs two people"),
         (lambda t: t.assign(id=range(len(t))), "nobody has a twin"),
+        (lambda t: t[:0], "the table of twins has no rows"),
         (lambda t: t.drop(columns="p"), "score 'p' is not in the table"),
         (lambda t: t.assign(race=None), "'race' has 48 missing values"),
         (lambda t: t.assign(p="high"), "'high', which is not a number"),

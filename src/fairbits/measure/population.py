@@ -88,7 +88,8 @@ class Noise:
         if epsilon < self.quantile:
             found.append(
                 f"ε = {epsilon:g} lies below the noise, so repeated answers alone make classes; give --epsilon "
-                f"{_upwards(self.quantile):g} or more, or average more answers per twin with --repeats."
+                f"{_upwards(self.quantile):g} or more, or average more answers per twin: with --repeats, or more rows "
+                f"in a table of twins."
             )
         return tuple(found)
 

@@ -61,6 +61,8 @@ def subject_of_twins(
     rows = np.column_stack([codes for _, codes in coded]).astype(np.int64)
     pairs, first, pair = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     people = len(coded[0][0])
+    if not people:
+        raise TableError("the table of twins has no rows; it needs one for each score.")
     if len(pairs) == people:
         raise TableError(
             f"every person in {person!r} has one combination of {', '.join(names)}, so nobody has a twin; check "
@@ -83,7 +85,7 @@ def subject_of_twins(
         Table(pairs.astype(np.float64), numbers=first + 1, file=file, person=pairs[:, 0].copy()),
         encoding=Encoding.identity(schema, columns=schema.names, dtype=np.float64),
         options=options,
-        notes=_notes(model, people, len(values)),
+        notes=_notes(model, people, len(values), schema),
         source=source,
         original=file,
     )
@@ -103,8 +105,14 @@ def _schema(attributes: tuple[Category, ...], scores: npt.NDArray[np.float64], t
     return Schema(attributes, classes=CLASSES, threshold=threshold, score_range=spread)
 
 
-def _notes(model: TwinScores, people: int, rows: int) -> tuple[str, ...]:
+def _notes(model: TwinScores, people: int, rows: int, schema: Schema) -> tuple[str, ...]:
     found = [f"the model is not at hand: the scores are those of a table of twins, of {people:,} people."]
+    if schema.regression:
+        low, high = model.answers.min(), model.answers.max()
+        found.append(
+            f"scores from {low:.6g} to {high:.6g} are no probabilities, so nothing is decided; a threshold says from "
+            f"which score on a decision is favourable."
+        )
     if len(model.means) == rows:
         found.append("nothing is repeated, so no null bits are known: nothing says what the scores vary by themselves.")
     wanted = people * model.combinations
