@@ -15,10 +15,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from fairbits import Audit, Network
+from fairbits.blocks import Columns, Page, PagePart, Paragraph, plain
 from fairbits.errors import FairbitsError
 from fairbits.language import BUILT_IN, EncodedNetwork, marked, read_cues, templates_of_texts
 from fairbits.measure import text_model
 from fairbits.models import read_model
+from fairbits.report import wording_blocks
+from fairbits.report.html import render_page
+from fairbits.report.markdown import render_markdown_page
 
 Write = Callable[..., Path]
 SEX = {"sex": {"woman": ["Ann", "Eve"], "man": ["Bob", "Leo"], "neutral": ["Kim", "Lou"]}}
@@ -273,6 +277,30 @@ def test_an_audit_file_has_a_page_with_words_and_nulls(audit_file: Write, tmp_pa
     assert found.data.words.families[0].found.claimed
     assert "In names: 1.00 bits of sex on average" in found.data.direct
     assert "nothing is claimed" not in found.data.opening.people
+
+
+def test_a_prompt_of_several_lines_keeps_its_lines_on_the_page() -> None:
+    study = audit(template="{who} asks:\n\n\t{amount}, please, says {who}.", families={"names": {"who": SEX}}).words()
+    blocks = list(wording_blocks(study))
+    sides = next(block for block in blocks if isinstance(block, Columns)).parts
+    lines = [[plain(one.text) for one in side[1:] if isinstance(one, Paragraph)] for side in sides]
+    assert [[line.strip() for line in side] for side in lines] == [
+        [f"{name} asks:", f"5, please, says {name}."] for name in ("Ann", "Bob")
+    ]
+    asked = [plain(block.text) for block in blocks if isinstance(block, Paragraph)]
+    assert "Ann asks:" in asked
+    assert "    5, please, says Ann." in asked
+
+
+def test_a_long_prompt_is_on_the_page_in_full() -> None:
+    story = "This is a long story of a person. " * 100
+    study = audit(template="{who} wants {amount}. " + story + "END", families={"names": {"who": SEX}}).words()
+    parts = [PagePart("words", "Words", list(wording_blocks(study)))]
+    page = Page("subject", "command", "title", "sentence.", (), parts)
+    for whole in (render_markdown_page(page), render_page(page)):
+        assert whole.count("END") == 1
+        assert whole.count("long story") >= 100
+    assert "**as man: 0.600" in render_markdown_page(page)
 
 
 def test_words_that_are_said_again_are_no_further_realisations() -> None:

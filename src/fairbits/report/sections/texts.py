@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import wrap
 
 from fairbits.blocks import (
     Block,
@@ -11,7 +13,6 @@ from fairbits.blocks import (
     Columns,
     Fold,
     Heading,
-    Inline,
     Paragraph,
     Strong,
     TableBlock,
@@ -29,6 +30,8 @@ from fairbits.subject import Subject
 from fairbits.text import number
 
 NAME = "words.json"
+#: Letters that stand in one paragraph of a prompt: pages cut what is longer.
+LONG = 1000
 
 
 def words_of(folder: Path, subject: Subject) -> WordStudy | None:
@@ -73,8 +76,9 @@ def wording_blocks(study: WordStudy) -> Iterator[Block]:
     )
     yield Heading("What was asked")
     yield Paragraph(f"One text in full{', after what the system says' if study.system else ''}:")
+    asked = [line for text in (study.system, study.prompt) for line in _lines(text)]
     yield from (
-        Paragraph(Code(line)) for line in [*study.system.splitlines(), *study.prompt.splitlines()] if line.strip()
+        Paragraph(Code(part)) for line in asked if line.strip() for part in wrap(line, LONG, drop_whitespace=False)
     )
     yield from paragraphs((f"Note: {note}" for note in study.notes), "note")
     lacking = {null.reason for one in study.families for null in one.found.nulls if null.reason}
@@ -83,11 +87,19 @@ def wording_blocks(study: WordStudy) -> Iterator[Block]:
 
 def _pair(family: FamilyBits) -> Iterator[Block]:
     """The same person in the words of two combinations; what changed stands out."""
-    pair, parts = family.pair, []
+    pair = family.pair
     yield Heading(f"{family.family}: the twins furthest apart")
     mean = "the mean of all realisations" if family.realisations > 1 else "one realisation"
-    for values, score, pieces in zip(pair.values, pair.scores, marked(*pair.texts), strict=True):
-        text: tuple[Inline, ...] = tuple(Strong(piece) if changed else piece for piece, changed in pieces)
+    both = zip_longest(*map(_lines, pair.texts), fillvalue="")
+    sides = zip(*(marked(*lines) for lines in both if any(map(str.strip, lines))), strict=True)
+    parts: list[list[Block]] = []
+    for values, score, side in zip(pair.values, pair.scores, sides, strict=True):
         said = Strong(f"as {values}: {number(score, 3)}, {mean}")
-        parts.append([Paragraph((said,), tone="small"), Paragraph(text)])
+        texts = (tuple(Strong(piece) if changed else piece for piece, changed in line) for line in side)
+        parts.append([Paragraph(said), *map(Paragraph, texts)])
     yield Columns(parts)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text, of which a page makes paragraphs; tabs become spaces."""
+    return text.expandtabs(4).splitlines()
