@@ -29,6 +29,18 @@ def test_names_alone_are_not_claimed(name: float) -> None:
     assert wrong <= 5
 
 
+@pytest.mark.parametrize("words", [(4, 30), (4, 6, 8, 20), (8,) * 8])
+def test_names_of_one_group_that_scatter_more_are_not_claimed(words: tuple[int, ...]) -> None:
+    wrong = 0
+    for seed in range(100):
+        rng = np.random.default_rng(9_000 + seed)
+        base = rng.normal(0, 0.6, (5, 1))
+        scatter = [0.9 if place == 0 else 0.09 for place in range(len(words))]
+        scores = [expit(base + rng.normal(0, one, count)) for one, count in zip(scatter, words, strict=True)]
+        wrong += word_bits(scores, rng, neutral=expit(base + rng.normal(0, 0.09, 6)), draws=200).claimed
+    assert wrong <= 5
+
+
 def test_a_planted_group_is_found_with_its_bits() -> None:
     right = 0
     for seed in range(100):

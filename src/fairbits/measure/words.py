@@ -125,10 +125,11 @@ def word_bits(
     draws
         Of the bootstrap.
     """
+    count = min(one.shape[1] for one in scores)
+    scores = [one[:, :count] for one in scores]
     twins = np.stack([one.mean(axis=1) for one in scores], axis=1)
     middle = twins.mean(axis=1)[None, :, None]
     chosen = rng.integers(0, len(twins), (draws, len(twins)))
-    sizes = [one.shape[1] for one in scores]
     nulls: dict[str, Floats] = {}  # scores of null twins, (draws, people, twins)
     reasons = {
         AGAIN: "the model was asked once",
@@ -136,13 +137,14 @@ def word_bits(
         NEUTRAL: "the family has fewer than two neutral words",
     }
     if again is not None:
-        nulls[AGAIN] = _again(again, rng, draws)
-    if min(sizes) > 1:
+        first, second = ([one[:, :count] for one in some] for some in again)
+        nulls[AGAIN] = _again(first, second, rng, draws)
+    if count > 1:
         # What the means over realisations may lie off by, from their division into halves by lot.
-        halves = [half_signs(one.shape[1], rng, draws) @ one.T for one in _own_parts(scores)]
+        halves = [half_signs(count, rng, draws) @ one.T for one in _own_parts(scores)]
         nulls[REALISATION] = middle + np.stack(halves, axis=2)
     if neutral is not None and neutral.shape[1] > 1:
-        nulls[NEUTRAL] = middle + _neutral(neutral, sizes, rng, draws)
+        nulls[NEUTRAL] = middle + _neutral(neutral, twins.shape[1], count, rng, draws)
     means = {name: _resampled(_bits(one, epsilon), chosen) for name, one in nulls.items()}
     said = tuple(
         NullBits(name, float(means[name].mean()), float(np.quantile(means[name], 0.95)))
@@ -154,28 +156,33 @@ def word_bits(
     bits = Estimate(float(found.mean()), *_ends(found[chosen].mean(axis=1), 0.95))
     if REALISATION not in nulls:
         return WordBits(bits, said, epsilon, None, claimed=False)
-    # Degrees of freedom of what realisations do by themselves, and neutral words.
-    own = float(sum(sizes) - len(sizes)) - (sizes[0] - 1 if min(sizes) == max(sizes) >= MANY else 0)
-    freedom = {AGAIN: 1e9, REALISATION: own, NEUTRAL: 0.0 if neutral is None else neutral.shape[1] - 1.0}
+    freedom = {AGAIN: 1e9, REALISATION: _freedom(scores), NEUTRAL: 0.0 if neutral is None else neutral.shape[1] - 1.0}
     tolerance = max(epsilon, *(_never(np.ptp(one, axis=2), freedom[name]) for name, one in nulls.items()))
     found = _bits(twins, tolerance)
     largest = max((_resampled(_bits(one, tolerance), chosen) for one in nulls.values()), key=lambda one: one.mean())
     above = Estimate(float(found.mean() - largest.mean()), *_ends(found[chosen].mean(axis=1) - largest, LEVEL))
-    plain = WordBits(bits, said, tolerance, above, claimed=above.low > 0 and min(sizes) >= ENOUGH)
-    if plain.claimed or min(sizes) < ENOUGH:
+    plain = WordBits(bits, said, tolerance, above, claimed=above.low > 0 and count >= ENOUGH)
+    if plain.claimed or count < ENOUGH:
         return plain
-    return _by_lot(twins, {**nulls, REALISATION: _dealt(scores, rng, draws)}, chosen, epsilon, plain)
+    dealt, chance = _dealt(scores, rng, draws)
+    return _by_lot(twins, {**nulls, REALISATION: dealt}, chance, chosen, epsilon, plain)
 
 
 def _by_lot(
-    twins: Floats, nulls: Mapping[str, Floats], chosen: npt.NDArray[np.int64], epsilon: float, plain: WordBits
+    twins: Floats,
+    nulls: Mapping[str, Floats],
+    chance: float,
+    chosen: npt.NDArray[np.int64],
+    epsilon: float,
+    plain: WordBits,
 ) -> WordBits:
     """A claim that rests on words dealt to the combinations by lot; ``plain``, which claims nothing, without one.
 
     Where a model knows words and no groups, the words as they stand are one such deal among the others, whatever the
     law of what words do (Fisher's exact test, 1935): a few odd words do not hide a group here, as they do where their
     spread is taken for a normal law's. How far twins lie apart is compared for everybody together, and must be more
-    than what the other nulls usually make.
+    than what the other nulls usually make. It must be as rare, too, by what the words of each combination scatter
+    (``chance``): where those of one scatter more than those of others, a deal spreads its odd words over all.
     """
     spans = {name: np.ptp(one, axis=2) for name, one in nulls.items()}
     apart = float(np.ptp(twins, axis=1).mean()) - 1e-12
@@ -184,7 +191,7 @@ def _by_lot(
     found = _bits(twins, tolerance)
     null = max(float(_bits(one, tolerance).mean()) for one in nulls.values())
     above = Estimate(float(found.mean()) - null, *_ends(found[chosen].mean(axis=1) - null, LEVEL))
-    chance = as_far[REALISATION]
+    chance = max(chance, as_far[REALISATION])
     if chance > (1 - LEVEL) / 2 or max(as_far.values()) > 1 - USUAL or above.low <= 0:
         return plain
     return replace(plain, tolerance=tolerance, above=above, claimed=True, chance=chance)
@@ -208,10 +215,17 @@ def _own_parts(scores: Sequence[Floats]) -> list[Floats]:
     "The woman" and "the man" share their article, which moves no twin away from another; unrelated names share nothing,
     and are scaled so that they vary as before.
     """
-    if len({one.shape for one in scores}) > 1 or scores[0].shape[1] < MANY:
+    if scores[0].shape[1] < MANY:
         return list(scores)
     whole = np.stack(scores)
     return list((whole - whole.mean(axis=0)) * np.sqrt(len(whole) / (len(whole) - 1)))
+
+
+def _freedom(scores: Sequence[Floats]) -> float:
+    """Degrees of freedom of what realisations do by themselves; few where one combination's do most (Welch, 1947)."""
+    scatter = np.array([one.mean(axis=0).var() for one in _own_parts(scores)]) + 1e-12
+    apart = len(scores) - 1 if scores[0].shape[1] >= MANY else len(scores)
+    return float((scores[0].shape[1] - 1) * scatter.mean() ** 2 / (scatter**2).mean() * apart)
 
 
 def half_signs(count: int, rng: np.random.Generator, draws: int) -> Floats:
@@ -227,17 +241,21 @@ def half_signs(count: int, rng: np.random.Generator, draws: int) -> Floats:
     return rng.permuted(np.tile(weights, (draws, 1)), axis=1) * rng.choice([-1.0, 1.0], (draws, 1))
 
 
-def _dealt(scores: Sequence[Floats], rng: np.random.Generator, draws: int) -> Floats:
-    """Twins whose words were dealt to the combinations by lot, (draws, people, twins)."""
+def _dealt(scores: Sequence[Floats], rng: np.random.Generator, draws: int) -> tuple[Floats, float]:
+    """Twins whose words were dealt to the combinations by lot, (draws, people, twins), and how often combinations are
+    then as far apart as they are, by what their own words scatter."""
     words = np.concatenate(scores, axis=1).T
     order = rng.permuted(np.tile(np.arange(len(words)), (draws, 1)), axis=1)
-    ends = np.cumsum([one.shape[1] for one in scores])[:-1]
-    return np.stack([words[part].mean(axis=1) for part in np.split(order, ends, axis=1)], axis=2)
+    twins = np.stack([words[part].mean(axis=1) for part in np.split(order, len(scores), axis=1)], axis=2)
+    dealt = words.mean(axis=1)[np.vstack([np.arange(len(words)), order])].reshape(draws + 1, len(scores), -1)
+    means, weights = dealt.mean(axis=2), 1 / (dealt.var(axis=2) + 1e-12)
+    middle = np.average(means, axis=1, weights=weights, keepdims=True)
+    apart = (weights * (means - middle) ** 2).sum(axis=1)  # Welch (1951); of the words as they stand first
+    return twins, float((apart >= apart[0] * (1 - 1e-9)).mean())
 
 
-def _again(answers: tuple[Sequence[Floats], Sequence[Floats]], rng: np.random.Generator, draws: int) -> Floats:
+def _again(first: Sequence[Floats], second: Sequence[Floats], rng: np.random.Generator, draws: int) -> Floats:
     """Twins that differ only by what the same prompts were answered the second time, (draws, people, twins)."""
-    first, second = answers
     noise = []
     for one, other in zip(first, second, strict=True):
         signs = rng.choice([-1.0, 1.0], (draws, *one.shape))
@@ -246,11 +264,11 @@ def _again(answers: tuple[Sequence[Floats], Sequence[Floats]], rng: np.random.Ge
     return middle[None, :, None] + np.stack(noise, axis=2)
 
 
-def _neutral(neutral: Floats, sizes: Sequence[int], rng: np.random.Generator, draws: int) -> Floats:
+def _neutral(neutral: Floats, twins: int, count: int, rng: np.random.Generator, draws: int) -> Floats:
     """Means over as many neutral words as a combination has realisations, drawn by lot, (draws, people, twins)."""
     words = neutral.shape[1]
     centred = (neutral - neutral.mean(axis=1, keepdims=True)) * np.sqrt(words / (words - 1))
-    found = [centred[:, rng.integers(0, words, (draws, size))].mean(axis=2).T for size in sizes]
+    found = [centred[:, rng.integers(0, words, (draws, count))].mean(axis=2).T for _ in range(twins)]
     return np.stack(found, axis=2)
 
 
