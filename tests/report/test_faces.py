@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -149,6 +151,12 @@ def test_nothing_is_fetched(page: str) -> None:
     assert "@import" not in page
     assert "url(http" not in page
     assert "default-src 'none'" in page
+
+
+def test_a_text_of_law_is_dated(page: str) -> None:
+    for one in POINTERS:
+        assert date.fromisoformat(one.day) < datetime.now(UTC).date()
+        assert html.escape(f"{one.place}; text of {one.day}") in page
 
 
 def test_the_page_is_accessible(page: str) -> None:

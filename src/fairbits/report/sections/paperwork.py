@@ -63,11 +63,13 @@ DECISIONS = ("approved", "approved with conditions", "not approved")
 
 @dataclass(frozen=True, slots=True)
 class LegalPointer:
-    """One text: where it is, what it asks for, and the sections of this page that speak of it."""
+    """One text: where it is, the day of the version that is meant, what it asks for, and the sections of this page that
+    speak of it."""
 
     text: str
     place: str
     address: str
+    day: str
     asks: str
     sections: tuple[str, ...]
 
@@ -77,6 +79,7 @@ POINTERS = (
         "EU AI Act, Regulation (EU) 2024/1689",
         "Annex IV, point 2 (g)",
         "https://eur-lex.europa.eu/eli/reg/2024/1689/oj",
+        "2024-06-13",
         "validation and testing procedures and data; metrics of accuracy, robustness and potentially discriminatory "
         "impacts; test logs and reports, dated and signed by the responsible persons",
         ("summary", "affected", "treatment", "people", "certainty", "reproduce", "files", "sign-off"),
@@ -85,6 +88,7 @@ POINTERS = (
         "EU AI Act, Regulation (EU) 2024/1689",
         "Annex IV, point 3; Article 15",
         "https://eur-lex.europa.eu/eli/reg/2024/1689/oj",
+        "2024-06-13",
         "degrees of accuracy, also for specific persons or groups; foreseeable unintended outcomes; risks to "
         "fundamental rights and of discrimination",
         ("summary", "affected", "treatment"),
@@ -93,6 +97,7 @@ POINTERS = (
         "New York City, Local Law 144 of 2021",
         "6 RCNY § 5-301 and § 5-302",
         "https://rules.cityofnewyork.us/rule/automated-employment-decision-tools-updated/",
+        "2023-04-06",
         "a bias audit: selection or scoring rates and impact ratios by sex, race or ethnicity, and their "
         "intersections; a summary that is published: fairbits proxies SUBJECT --filing --out FOLDER",
         ("treatment",),
@@ -101,6 +106,7 @@ POINTERS = (
         "US model risk guidance, SR 26-2 / OCC Bulletin 2026-13",
         "development, validation, monitoring (before April 2026: SR 11-7)",
         "https://www.federalreserve.gov/supervisionreg/srletters/SR2602.htm",
+        "2026-04-17",
         "evaluation of conceptual soundness, testing and outcomes analysis, limitations, documentation, and who "
         "approved the use",
         ("summary", "repairs", "certainty", "limitations", "inside", "reproduce", "sign-off"),
@@ -110,6 +116,7 @@ POINTERS = (
         "Principles 3 and 4",
         "https://www.bankofengland.co.uk/prudential-regulation/publication/2023/may/"
         "model-risk-management-principles-for-banks-ss",
+        "2023-05-17",
         "testing in development, independent validation, and documentation of both",
         ("summary", "certainty", "reproduce", "sign-off"),
     ),
@@ -193,7 +200,7 @@ def regulations_fold(parts: Iterable[PagePart], folds: Iterable[Fold]) -> Fold:
     table = table_by(
         POINTERS,
         [
-            (label("text"), lambda one: (Link(one.text, one.address), Small(one.place))),
+            (label("text"), lambda one: (Link(one.text, one.address), Small(f"{one.place}; text of {one.day}"))),
             (label("asks for"), lambda one: one.asks),
             (
                 label("here"),
