@@ -465,7 +465,9 @@ class PlanOptions:
         for name in ("rate", "width", "rise", "confidence"):
             value = getattr(self, name)
             if value is not None and not (0 <= value <= 1 if name == "rate" else 0 < value < 1):
-                raise OptionError(f"--{name} is {value}; it must lie between 0 and 1, e.g. 0.02.")
+                raise OptionError(
+                    f"--{name} is {value}; it must lie between 0 and 1, e.g. {0.95 if name == 'confidence' else 0.02}."
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

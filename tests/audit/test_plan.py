@@ -48,3 +48,5 @@ def test_the_command():
     assert isinstance(CliRunner().invoke(app, ["plan"]).exception, fairbits.FairbitsError)
     with pytest.raises(fairbits.FairbitsError, match="--width is 2"):
         PlanOptions(width=2)
+    with pytest.raises(fairbits.FairbitsError, match=r"--confidence is 1; it must lie between 0 and 1, e\.g\. 0\.95"):
+        PlanOptions(confidence=1)

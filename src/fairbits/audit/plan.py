@@ -116,14 +116,8 @@ def half_width_of(rate: float, people: int, level: float) -> float:
 
 
 def rows_for(rate: float, wanted: float, level: float) -> int:
-    """How many people make the interval of a rate as narrow as that, by bisection: it only narrows."""
-    low, high = 1, 2
-    while half_width_of(rate, high, level) > wanted and high < _MOST_ROWS:
-        low, high = high, 2 * high
-    while high - low > max(1, low // 1000):
-        middle = (low + high) // 2
-        low, high = (middle, high) if half_width_of(rate, middle, level) > wanted else (low, middle)
-    return high
+    """The fewest people who make the interval of a rate as narrow as that: it only narrows."""
+    return 1 + bisect_left(range(1, _MOST_ROWS), True, key=lambda n: half_width_of(rate, n, level) <= wanted)
 
 
 def fewest_failed(limit: float, people: int, level: float) -> int:
