@@ -407,6 +407,32 @@ def test_cells_of_trees_are_what_brute_force_finds(seed):
         assert (above.falsified, above.open) == (truth.counts(k)[1], 0)
 
 
+def test_trees_cut_numbers_of_billions_of_values_at_their_thresholds():
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(4)
+    attributes = (
+        Attribute(name="pay", kind="integer", low=-(10**9), high=9 * 10**9),
+        Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+        Attribute(name="unused", kind="integer", low=1, high=3 * 10**7),
+    )
+    schema = Schema(attributes, target="ok", classes=("no", "yes"))
+    rows = np.column_stack([rng.integers(-(10**9), 9 * 10**9, 400), rng.integers(0, 2, 400), np.ones(400)]).astype(
+        float
+    )
+    target = np.sin(rows[:, 0] / 1e9) + 0.3 * rows[:, 1] > 0.2
+    trees = ensemble.HistGradientBoostingClassifier(max_iter=3).fit(rows, target)
+    subject = make_subject(
+        "cents", read_model(trees, schema, ModelOptions()), schema, Table(rows, target.astype(float))
+    )
+    evaluator = evaluator_of(subject, threads=1)
+    boxes = tree_boxes(subject.model, schema, subject.encoding, evaluator.twins)
+    assert boxes.people == (10**10 + 1) * 3 * 10**7
+    done = prove_cells(boxes, evaluator, seconds=60)
+    drawn = np.column_stack([np.linspace(-1e9, 9e9, 100_001), np.zeros(100_001), np.ones(100_001)])
+    assert done.open == 0
+    assert done.falsified / boxes.people == pytest.approx(evaluator.evaluate(drawn).flips.mean(), abs=1e-4)
+
+
 def _trees_of(rng, leaves, *, count=6):
     """Trees of two levels over two free attributes and a protected one, with given values in their leaves."""
     made = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from fairbits.options import names_of, names_typed
 from .calling import fairbits, fairbits_alone
 
 HEADER = ["age", "job_Sales", "job_Tech", "sex", "years_employed", "hired"]
+HEADER_LINE = ",".join(HEADER)
 
 
 @pytest.fixture
@@ -47,6 +49,25 @@ def test_a_column_with_a_comma_in_its_name_can_be_named(folder: Path) -> None:
     assert load_subject(folder / "subject.toml").schema.protected == ("age", "sex, or title")
     measured = fairbits("measure", "subject.toml", "--protected", '"sex, or title"', "--json", cwd=folder)
     assert json.loads(measured.stdout)["protected"] == ["sex, or title"]
+
+
+def test_blanks_around_a_column_s_name_need_not_be_typed(folder: Path) -> None:
+    text = (folder / "people.csv").read_text()
+    (folder / "people.csv").write_text(text.replace(HEADER_LINE, HEADER_LINE.replace(",", ", "), 1))
+    left_out = ("--ignore", "years_employed")
+    assert init(folder, "--target", "hired", "--protected", "sex,age", *left_out, "--yes").returncode == 0
+    assert init(folder, "--target", "hired", "--protected", " sexes", "--force", "--yes").returncode == 2
+    written = tomllib.loads((folder / "subject.toml").read_text())
+    assert written["table"]["target"] == " hired"
+    assert {name for name, one in written["attributes"].items() if one.get("protected")} == {"age", " sex"}
+    assert " years_employed" not in written["attributes"]
+
+
+def test_no_more_rows_are_read_than_are_granted(folder: Path) -> None:
+    refused = init(folder, *WHOLE, "--max-rows", "59")
+    assert (refused.returncode, (folder / "subject.toml").exists()) == (2, False)
+    assert "has 60 rows, and 59 are allowed; raise --max-rows if it is yours." in refused.stderr
+    assert init(folder, *WHOLE, "--max-rows", "60").returncode == 0
 
 
 def test_the_example_of_a_rule_can_be_taken_as_it_stands(folder: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from fairbits import Audit
 from fairbits.models import NAN, Ensemble, ForeignModel, TreeModel, load_with_encoding
 from fairbits.models.trees.ensemble import Tree
 
@@ -69,3 +71,27 @@ def test_trees_decide_as_their_library_does() -> None:
 def stump(value: float) -> Tree:
     leaf = np.array([-1])
     return Tree(leaf, np.zeros(1), leaf * 0, leaf * 0, np.array([NAN], np.int8), np.zeros(1, bool), np.array([[value]]))
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("labels", [(0, 1), ("a", "b")])
+@pytest.mark.parametrize("kind", ["neighbours", "stack"])
+def test_classes_of_an_onnx_graph_are_those_of_the_whole(kind, labels, named, tmp_path):
+    """Neighbours keep the labels of all training rows, and parts of a stack number classes: neither means the whole."""
+    convert = pytest.importorskip("skl2onnx")
+    sklearn = {one: pytest.importorskip(f"sklearn.{one}") for one in ("neighbors", "ensemble", "linear_model")}
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.integers(0, 2, 200), "pay": rng.normal(0, 1, 200)})
+    frame["ok"] = np.array(labels)[(frame["pay"] + frame["sex"] < 0.3).astype(int)]
+    frame = frame.sort_values("ok", ascending=False)  # the first neighbour's label is the last class
+    linear = sklearn["linear_model"].LogisticRegression()
+    stack = sklearn["ensemble"].StackingClassifier([("one", linear)], linear, cv=2)
+    model = sklearn["neighbors"].KNeighborsClassifier() if kind == "neighbours" else stack
+    model.fit(frame[["sex", "pay"]].to_numpy(np.float32), frame["ok"])
+    file = tmp_path / "model.onnx"
+    options = {id(model): {"zipmap": named}}
+    graph = convert.to_onnx(model, np.zeros((1, 2), np.float32), options=options, target_opset=17)
+    file.write_bytes(graph.SerializeToString())
+    audit = Audit.from_table(str(file), frame, target="ok", protected=["sex"], favourable=labels[0])
+    theirs = [model.predict_proba(frame[["sex", "pay"]].assign(sex=s).to_numpy(np.float32))[:, 0] for s in (0, 1)]
+    np.testing.assert_allclose(audit.measure().evaluation.high, np.max(theirs, axis=0), atol=1e-5)

@@ -549,3 +549,19 @@ def test_ordered_and_unused_categories_of_lightgbm(saved: bool, tmp_path: Path) 
     flips = model.predict(frame) != model.predict(other)
     assert 0 < flips.sum() < 300
     np.testing.assert_array_equal(audit.measure().to_frame()["flips"], flips)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_lightgbm_rewrites_blanks_in_names(linear):
+    """Where its trees do not say it all, it is asked itself, and calls the column "own age" own_age, too."""
+    lightgbm = pytest.importorskip("lightgbm")
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"own age": rng.integers(1, 9, 200), "pay": rng.normal(0, 1, 200)})
+    target = (frame["own age"] + frame["pay"] > 5).astype(int)
+    model = lightgbm.LGBMClassifier(n_estimators=4, linear_tree=linear, verbose=-1).fit(frame, target)
+    people = frame.assign(ok=target)
+    audit = Audit.from_table(model, people, target="ok", protected=["own age"], favourable=1)
+    assert audit.subject.round_trip.equal == 200
+    twins = [model.predict_proba(frame.assign(**{"own age": age}))[:, 1] for age in range(1, 9)]
+    np.testing.assert_allclose(audit.measure().evaluation.high, np.max(twins, axis=0), atol=1e-6)

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fairbits
+from fairbits.audit import draft_subject
 from fairbits.domain.attribute import MISSING, Attribute
 from fairbits.measure import evaluator_of
 
@@ -462,3 +463,22 @@ def test_xgboost_is_asked_where_its_file_cuts_names_that_are_not_ascii(saved: bo
     twins = [model.predict_proba(rows.assign(sex=pd.Categorical([sex] * 300, ["f", "m"])))[:, 1] for sex in "fm"]
     np.testing.assert_allclose(found["low"], np.min(twins, axis=0), atol=1e-6)
     np.testing.assert_allclose(found["high"], np.max(twins, axis=0), atol=1e-6)
+
+
+def test_numbers_of_billions_of_values_are_numbers_like_others(tmp_path: Path) -> None:
+    """Cents: nobody lists their values, neither for proposed rules, nor for ranges, nor for the size of the domain."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.integers(0, 10**10, 120) for name in ("debt", "worth")})
+    frame["sex"] = rng.choice(["m", "f"], 120)
+    frame["ok"] = np.where(frame.worth > frame.debt, "yes", "no")
+
+    def score(rows: pd.DataFrame) -> Any:
+        return 1 / (1 + np.exp(-(rows.worth - rows.debt) / 5e9 - 0.2 * (rows.sex == "m")))
+
+    audit = fairbits.Audit.from_table(score, frame, target="ok", protected=["sex", "worth"], favourable="yes")
+    assert len(audit.subject.schema["worth"].ranges) == 6
+    run = audit.search(budget=fairbits.Budget(evaluations=300), out=tmp_path / "run")
+    assert run.report().is_file()
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    draft_subject(tmp_path / "people.csv", target="ok", protected=["sex"], out=tmp_path / "subject.toml")
+    assert "[attributes.worth]" in (tmp_path / "subject.toml").read_text()

@@ -1022,7 +1022,7 @@ def draft_subject(
 ) -> subjects.Draft:
     """Infer what people are made of from a table, and write a commented subject.toml; what ``fairbits init`` does."""
     check_draft(out, force=force)
-    found = read_arrow(table, delimiter=delimiter) if data is None else data
+    found = read_arrow(table, delimiter=delimiter, max_rows=grants.get("max_rows")) if data is None else data
     check_ignored(ignored, found)
     if groups is None:
         groups = list(one_hot_groups(found, leave_out=(target, *ignored)))

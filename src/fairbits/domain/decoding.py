@@ -157,9 +157,9 @@ class Decoder:
         if column.place not in self._frames:
             self._frames[column.place] = _type_for(attribute, attribute.held)
         kind = self._frames[column.place]
-        if kind == object:
-            return _as_objects(attribute, values)
-        return values if kind is None or kind == values.dtype else pd.array(values, dtype=kind)
+        if kind is None or kind == values.dtype:
+            return values
+        return _as_objects(attribute, values) if pd.api.types.is_object_dtype(kind) else pd.array(values, dtype=kind)
 
     def mapping(self, codes: Codes) -> dict[str, Values]:
         """The columns that the model was trained on by name, (n,) each, without pandas.
@@ -242,7 +242,7 @@ def _type_for(attribute: Attribute, held: HeldValues) -> Any:
     import pandas as pd
 
     kind = pd.Series(held.array()).dtype
-    if kind == object:
+    if pd.api.types.is_object_dtype(kind):
         return kind
     if not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
         return None
@@ -256,7 +256,7 @@ def _type_for(attribute: Attribute, held: HeldValues) -> Any:
 
 
 def _as_objects(attribute: Attribute, values: Values) -> Values:
-    """Numbers as a column of objects has them: whole ones, and what stands there for a missing one, as their owner's."""
+    """Numbers as the owner's column of objects has them: whole ones, and what stands there for a missing one."""
     held = [] if attribute.held is None else list(attribute.held.array())
     lacking = np.isnan(values)
     whole = attribute.discrete and any(isinstance(one, int | np.integer) for one in held)

@@ -187,13 +187,16 @@ class Graph:
     @property
     def classes(self) -> tuple[str, ...] | None:
         """The names of the classes, where a converter has left them in the graph."""
-        for node in self.model.graph.node:
+        inside = {node.output[0] for node in self.nodes}
+        for node in reversed(self.model.graph.node):  # parts of a stack may have numbered them, before the whole does
             # A ZipMap has them, and without one the classifiers of ai.onnx.ml themselves.
             for labels in [a for a in node.attribute if a.name.startswith("classlabels_")]:
                 names = tuple(s.decode() for s in labels.strings) or tuple(map(str, labels.ints))
                 if names:
                     return names
-            if node.op_type == "ArrayFeatureExtractor" and node.input[0] in self.constants:
+            # What leads to the scores takes other values out of a list: the labels of neighbours.
+            picks = node.op_type == "ArrayFeatureExtractor" and node.output[0] not in inside
+            if picks and node.input[0] in self.constants:
                 found = self.constants[node.input[0]].ravel().tolist()
                 return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in found)
         return None

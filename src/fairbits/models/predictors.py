@@ -175,7 +175,8 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     spread = None if names is None or options.columns else dummy_encoding(names, schema, dtype=np.float64)
     columns = options.columns or table_columns(schema)
     if spread is None and options.columns is None and names is not None:
-        columns = checked_columns(names, schema)
+        known = table_columns(schema)
+        columns = checked_columns((column_named(name, known) or name for name in names), schema)
     ask, single = _question(predictor, schema, classes, options)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
     wanted = width_of(predictor)
@@ -244,6 +245,15 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
         next(box.answers(_someone(decoder, schema)))  # whether it gives one column for each class
     owner = None if way == "codes" else Owner(function, columns, way, own=True)
     return Loaded(box, decoder.encoding, notes=_order_note(way, columns, schema, options), owner=owner)
+
+
+def column_named(name: str, known: Iterable[str]) -> str | None:
+    """The table's column of that name, or the only one that LightGBM, which rewrites blanks and signs, calls so."""
+    if name in known:
+        return name
+    rewritten = {column: re.sub(r"\W+", "_", column) for column in (name, *known)}
+    plain = [column for column in known if rewritten[column] == rewritten[name]]
+    return plain[0] if len(plain) == 1 else None
 
 
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:

@@ -125,11 +125,12 @@ def init(
     audits.check_draft(out, force=force)
     said = {"score_of": score_of, "output": output, "input_format": input_format, "factory": factory}
     options = models.ModelOptions.of({name: value for name, value in said.items() if value is not None})
-    data = domain.read_arrow(table, delimiter=delimiter)
-    ignored = names_of(ignore, "--ignore") if ignore else ()
+    data = domain.read_arrow(table, delimiter=delimiter, max_rows=loading.max_rows)
+    ignored = _spelled(names_of(ignore, "--ignore"), data.column_names) if ignore else ()
     audits.check_ignored(ignored, data)
     silent = yes or as_json
     target = target or _ask("Which column does the model predict?", data.column_names, "--target", silent)
+    target = _spelled((target,), data.column_names)[0]
     groups = _groups(data, (target, *ignored), silent)
     inside = {column for group in groups for column in group.own_columns}
     names = [name for name in data.column_names if name not in {*inside, target, *ignored}]
@@ -142,7 +143,7 @@ def init(
     drafted = audits.draft_subject(
         table,
         target=target,
-        protected=names_of(protected),
+        protected=_spelled(names_of(protected), names),
         model=model,
         favourable=favourable,
         threshold=threshold,
@@ -166,6 +167,12 @@ def init(
     )
     if drafted.trouble is not None:
         raise ModelError(drafted.trouble)
+
+
+def _spelled(names: tuple[str, ...], columns: list[str]) -> tuple[str, ...]:
+    """Names as the table spells them: nobody types the blank of a header such as "age, sex"."""
+    bare = {column.strip(): column for column in columns}
+    return tuple(name if name in columns else bare.get(name, name) for name in names)
 
 
 def _ask(question: str, choices: list[str], option: str, silent: bool) -> str:
