@@ -437,7 +437,7 @@ def test_a_shorter_markdown_loses_no_attribute_and_no_short_table() -> None:
 def test_rules_of_plausible_twins_are_read_in_labels() -> None:
     schema = load_subject("census").schema
     shown = [in_labels(rule.text, schema) for rule in schema.plausible]
-    assert shown[0] == "age >= own age - 1 step and age <= own age + 1 step"
+    assert shown[0] == "age >= own age - 1 group and age <= own age + 1 group"
     assert 'marital_status = "Widowed" -> age >= "30–39"' in shown
     assert not [rule for rule in shown if re.search(r"[<>]=? \d", rule)]
     plain = Schema((Attribute(name="age", kind="integer", low=18, high=74, protected=True),))

@@ -196,8 +196,10 @@ def check_time(stage: str, clock: StageClock, measured: float) -> None:
     left = limit - clock.now
     late = clock.now > REPAIR_BEGIN * shares.seconds or left < REPAIR_MEASURES * measured
     if stage == "repair" and limit < inf and late:
-        short = f"{left:.1f} s of {shares.seconds:g} s were left, too few to end it in time"
-        raise LateError(f"{short}; do it with: {clock.command(stage)}")
+        raise LateError(
+            f"{left:.1f} s of {shares.seconds:g} s were left, too few to end it in time; do it with: "
+            f"{clock.command(stage)}"
+        )
 
 
 def in_steps(progress: Callable[[str], None]) -> debug.TryOut:

@@ -205,8 +205,7 @@ class Statement:
             return f"{whole} {percent(self.falsified / self.people)} {what}{kind}."
         if self.open > MOST_OPEN * self.people:
             known = f", {count(self.falsified)} certainly {what}" if self.falsified and not uncountable else ""
-            rest = percent(self.open / self.people, up=True)
-            return f"{whole} next to nothing is certain: {rest} remains open{known}."
+            return f"{whole} little is certain: {percent(self.open / self.people, up=True)} remains open{known}."
         broken = self.falsified / self.people
         do = count(self.falsified) if 0 < broken < FEWEST and not uncountable else percent(broken, down=True)
         return (

@@ -120,20 +120,17 @@ class Description:
         one, many = self.together, len(self.rules)
         such = "the decision flips" if self.target == "flips" else f"k is above {self.above}"
         share, precision, coverage = (percent(each.value, 0) for each in (one.share, one.precision, one.coverage))
+        ends = [from_to(each.low, each.high, 0) for each in (one.precision, one.coverage)]
         return (
             f"{'One rule describes' if many == 1 else f'{many} rules describe'} people {self.what}; "
             f"{'it covers' if many == 1 else 'they cover'} {share} of people. Among those {such} for {precision} "
-            f"({_ends(one.precision)}), against {percent(self.base.value, 0)} of all {self.judged:,} rows judged. "
-            f"Of all people {self.what}, {coverage} ({_ends(one.coverage)}) are covered."
+            f"({ends[0]}), against {percent(self.base.value, 0)} of all {self.judged:,} rows judged. "
+            f"Of all people {self.what}, {coverage} ({ends[1]}) are covered."
         )
 
     def __str__(self) -> str:
         lines = [f"  {one.text}   ({percent(one.precision.value, 0)} of {one.people:,} people)" for one in self.rules]
         return "\n".join([self.words, *lines])
-
-
-def _ends(one: Estimate) -> str:
-    return from_to(one.low, one.high, 0)
 
 
 def describe_people(

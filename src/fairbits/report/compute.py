@@ -321,14 +321,14 @@ def people_sentence(measured: Measured, persons: int | None = None) -> str:
 
 
 def in_labels(rule: str, schema: Schema) -> str:
-    """A rule as people read it: labels in place of codes that stand for them, steps from one label to the next."""
+    """A rule as people read it: labels in place of codes that stand for them, and groups where they are counted."""
     for one in schema.attributes:
         name = re.escape(rule_name(one.name))
         if one.labels and one.kind != "category":
             for code, label in zip(one.values(), one.labels, strict=False):
                 said = f'"{label}"'.replace("\\", r"\\")
                 rule = re.sub(rf"(?<!own )({name} [<>=!]+) {code:g}(?![.\d])", rf"\1 {said}", rule)
-            rule = re.sub(rf"(own {name} [+-] \d+)(?![.\d])", r"\1 steps", rule).replace(" 1 steps", " 1 step")
+            rule = re.sub(rf"(own {name} [+-] \d+)(?![.\d])", r"\1 groups", rule).replace(" 1 groups", " 1 group")
     return rule
 
 
@@ -344,8 +344,7 @@ def examined(about: About, measured: Measured, searched: Searched, schema: Schem
         found.append(f"Left out: {own['twins_removed']:,} twins of these rows that {why}.")
     if own.get("plausible"):
         rules = "; ".join(shortened(in_labels(rule, schema), 160) for rule in own["plausible"])
-        step = " A step leads from one label to the next." if " step" in rules else ""
-        found.append(f"Plausible twins also keep: {rules}.{step}")
+        found.append(f"Plausible twins also keep: {rules}.")
     if figures.get("strategy") != "exhaustive":
         seconds = f", {figures['seconds']:.0f} s" if figures.get("seconds") else ""
         how = f"strategy {figures['strategy']}, seed {figures['seed']}{seconds}"

@@ -220,10 +220,9 @@ def _causes(found: DebugResult) -> Iterator[str]:
     origin = found.origin
     if origin.shares:
         shared = origin.shares[0].shared
-        low, high = (percent(one, 0) for one in (shared.low, shared.high))
-        ends = f" ({from_to(shared.low, shared.high, 0)})" if low != high else ""
+        ends = f" ({from_to(shared.low, shared.high, 0)})" if shared.low < shared.high else ""
         short = f" (from {origin.trainings} short trainings; longer ones agree less)" if origin.epochs else ""
-        rest = ", the rest with this training" if low != percent(1.0, 0) else ""
+        rest = ", the rest with this training" if shared.low < 0.995 else ""
         yield f"{percent(shared.value, 0)}{ends} comes with the data{rest}{short}"
     else:
         yield "data or training: not run"

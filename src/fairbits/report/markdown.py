@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from urllib.parse import quote
 
 from fairbits import blocks as b
@@ -106,13 +107,11 @@ def _lines(found: Iterable[b.Block], rows: int) -> list[str]:
 
 def _spread(rows: list[list[str]], most: int) -> list[list[str]]:
     """So many rows in their order; where the first cell names an attribute, some of every attribute."""
-    places: dict[str, int] = {}
-    ranked = []
+    groups: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
-        name = row[0].partition(": ")[0] if ": " in row[0] else ""
-        places[name] = places.get(name, 0) + 1
-        ranked.append((places[name], i))
-    return [rows[i] for i in sorted(i for _, i in sorted(ranked)[:most])]
+        groups.setdefault(row[0].rpartition(": ")[0], []).append(i)
+    kept = [i for some in zip_longest(*groups.values()) for i in some if i is not None]
+    return [rows[i] for i in sorted(kept[:most])]
 
 
 def _block(block: b.Block, most: int) -> Iterable[str]:  # noqa: PLR0911 - one for each kind of block

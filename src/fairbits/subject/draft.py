@@ -92,16 +92,16 @@ def draft_text(draft: Draft, out: Path) -> str:
     """The commented text of a subject file."""
     folder = out.parent
     document = tomlkit.document()
-    document.add(tomlkit.comment("Written by `fairbits init`; change what it could not know, then:"))
-    document.add(tomlkit.comment(f"  fairbits measure {out.name}"))
+    _comment(
+        document, "Written by `fairbits init`; change what it could not know, then:", f"  fairbits measure {out.name}"
+    )
     document.add("name", draft.table.stem)
     document.add(tomlkit.nl())
-    for line in (*_RULES, *_PLAUSIBLE, _PROPOSED if draft.proposed else _NONE_PROPOSED):
-        document.add(tomlkit.comment(line))
     numbers = [a.name for a in draft.schema.attributes if a.protected and a.kind != "category" and not a.labels]
     name = rule_name(numbers[0] if numbers else "age")
     example = tomlkit.string(f"{name} >= own {name} - 10 and {name} <= own {name} + 10")
-    document.add(tomlkit.comment(f"  {example.as_string()}"))
+    title = _PROPOSED if draft.proposed else _NONE_PROPOSED
+    _comment(document, *_RULES, *_PLAUSIBLE, title, f"  {example.as_string()}")
     proposed = tomlkit.array()
     for one in draft.proposed[:MAX_PROPOSED]:
         quoted = tomlkit.string(one.text, literal="'" not in one.text)
@@ -109,7 +109,7 @@ def draft_text(draft: Draft, out: Path) -> str:
     proposed.add_line(indent="")
     document.add("plausible", proposed if draft.proposed else tomlkit.array())
     if len(draft.proposed) > MAX_PROPOSED:
-        document.add(tomlkit.comment(f"{len(draft.proposed) - MAX_PROPOSED} weaker ones are left out."))
+        _comment(document, f"{len(draft.proposed) - MAX_PROPOSED} weaker ones are left out.")
     document.add(tomlkit.nl())
     document.add("model", _model(draft, folder))
     described = document_of_schema(draft.schema)
@@ -133,7 +133,7 @@ def _model(draft: Draft, folder: Path) -> Any:
     if draft.trouble is not None and not at_table:
         _explain(section, "The model does not fit yet:", draft.trouble)
     if draft.model is None:
-        section.add(tomlkit.comment('path = "model.npz"   where your model is, seen from this file'))
+        _comment(section, 'path = "model.npz"   where your model is, seen from this file')
     else:
         section.add("path", _seen_from(draft.model, folder))
     for key, value in draft.options.section().items():
@@ -146,15 +146,17 @@ def _model(draft: Draft, folder: Path) -> Any:
         section.add("encoding", "columns")
         section["encoding"].comment("the model takes the table's columns as they are")
     if draft.trouble is not None or draft.model is None:
-        for line in _MODEL_HINTS:
-            if line.partition(" ")[0] not in section:
-                section.add(tomlkit.comment(line))
+        _comment(section, *(line for line in _MODEL_HINTS if line.partition(" ")[0] not in section))
     return section
 
 
 def _explain(section: Any, title: str, reason: str) -> None:
     """A reason as a comment of several lines, where it can be mended."""
-    for line in (title, *textwrap.wrap(harmless(reason), 100)):
+    _comment(section, title, *textwrap.wrap(harmless(reason), 100))
+
+
+def _comment(section: Any, *lines: str) -> None:
+    for line in lines:
         section.add(tomlkit.comment(line))
 
 
@@ -170,9 +172,8 @@ def _table(section: Any, draft: Draft, folder: Path) -> Any:
     if draft.schema.classes:
         result["favourable"].comment("the class whose probability is the score")
     if len(draft.schema.classes) == 2 and "threshold" not in result:
-        result.add(tomlkit.comment("threshold = 0.5   a decision is favourable from this probability on"))
-    for line in _TABLE_HINTS:
-        result.add(tomlkit.comment(line))
+        _comment(result, "threshold = 0.5   a decision is favourable from this probability on")
+    _comment(result, *_TABLE_HINTS)
     return result
 
 
