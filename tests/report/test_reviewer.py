@@ -375,7 +375,10 @@ def test_the_page_prints(browser: Any, page_file: Path) -> None:
         "rgb(255, 255, 255)",
         "rgba(0, 0, 0, 0)",
     )
-    assert page.evaluate("getComputedStyle(document.querySelector('.signing')).breakInside") == "avoid"
+    for block in (".signing", ".person"):
+        assert page.evaluate(f"getComputedStyle(document.querySelector('{block}')).breakInside") == "avoid"
+    heights = page.evaluate("[...document.querySelectorAll('.person')].map(one => one.getBoundingClientRect().height)")
+    assert max(heights) < 500  # two of them have room on a page
     # browsers leave backgrounds out on paper; bars and keys are made of them
     assert page.evaluate("getComputedStyle(document.querySelector('.zero')).printColorAdjust") == "exact"
     wide = "[...document.querySelectorAll('table')].map(one => one.getBoundingClientRect().right)"
