@@ -1,8 +1,9 @@
 """How often bits of words are claimed wrongly, and found, under laws that the rule was not made with.
 
-Two generators, neither of which the tests use: a probit model whose names have heavy tails (Student's t with 2 degrees
-of freedom), and a complementary log-log model whose names are skewed (centred log-normal) and each mean something else
-to each person. Combinations have 4 to 12 realisations, the same number or not.
+Four generators, none of which the tests use: a probit model whose names have heavy tails (Student's t with 2 degrees of
+freedom), a complementary log-log model whose names are skewed (centred log-normal) and each mean something else to each
+person, a steep logistic model that knows one name in six, and one to which names of the first combination mean ten
+times as much as others. Combinations have 4 to 12 realisations, the same number or not.
 
 Run: python -m benchmarks.claims [runs] [first seed]
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from itertools import product
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from fairbits.measure.words import word_bits
 
@@ -33,11 +34,31 @@ def skewed(rng: np.random.Generator, people: int, words: int, size: float) -> Ar
     return size * (shared + rng.normal(0, 0.5, (people, words)))
 
 
+def odd(rng: np.random.Generator, people: int, words: int, size: float) -> Array:
+    """What a few names do to everybody; the others are not known."""
+    known = (rng.random(words) < 1 / 6) * rng.choice([-1, 1], words) * rng.exponential(3, words)
+    return np.broadcast_to(size * known, (people, words))
+
+
+def normal(rng: np.random.Generator, people: int, words: int, size: float) -> Array:
+    return np.broadcast_to(size * rng.normal(0, 1, words), (people, words))
+
+
+def steep(values: Array) -> Array:
+    return expit(3 * values)
+
+
 def cloglog(values: Array) -> Array:
     return 1 - np.exp(-np.exp(np.clip(values, -30, 3)))
 
 
-LAWS: dict[str, tuple[Link, Callable[..., Array]]] = {"probit, t": (ndtr, heavy), "cloglog, skewed": (cloglog, skewed)}
+UNEVEN = "logit, uneven"
+LAWS: dict[str, tuple[Link, Callable[..., Array]]] = {
+    "probit, t": (ndtr, heavy),
+    "cloglog, skewed": (cloglog, skewed),
+    "logit, odd": (steep, odd),
+    UNEVEN: (steep, normal),
+}
 
 
 def claims(law: str, groups: int, people: int, equal: bool, size: float, group: float, seed: int) -> tuple[bool, float]:
@@ -47,8 +68,9 @@ def claims(law: str, groups: int, people: int, equal: bool, size: float, group: 
     base = rng.uniform(-1.5, 1.0, people)
     counts = np.full(groups, 8) if equal else rng.integers(4, 13, groups)
     effects = [group * (place == 0) for place in range(groups)]
-    drawn = zip(effects, counts, strict=True)
-    scores = [link(base[:, None] + one + names(rng, people, int(count), size)) for one, count in drawn]
+    sizes = [size * (0.1 if law == UNEVEN and place else 1) for place in range(groups)]
+    drawn = zip(effects, counts, sizes, strict=True)
+    scores = [link(base[:, None] + one + names(rng, people, int(count), each)) for one, count, each in drawn]
     neutral = link(base[:, None] + names(rng, people, 6, size))
     found = word_bits(scores, rng, neutral=neutral)
     planted = float((np.abs(link(base + group) - link(base)) > 0.025).mean())

@@ -36,6 +36,7 @@ from fairbits.blocks import (
     People,
     TableBlock,
     Text,
+    paragraphs,
     plain,
 )
 from fairbits.errors import MissingDependencyError, OptionError
@@ -270,8 +271,9 @@ PROFILE_GROUPS = 8
 def _evaluated(data: ReportData, *, most: int = MAX_GROUPS) -> tuple[tuple[Block, ...], ...]:
     limits = (*data.not_examined, *(limit.text for limit in data.measured.limits), *data.about.notes)
     impact = [*_impact(data.proxies, most)] if data.proxies else [Paragraph("Not measured: fairbits proxies.")]
+    claims = () if data.words is None else data.words.sentences()  # no bits of words without their nulls
     return (
-        (Cards(tuple(cards(data))), *flip_blocks(data.measured)),
+        (Cards(tuple(cards(data))), *paragraphs(claims), *flip_blocks(data.measured)),
         tuple(impact),
         (Bullets([shortened(one, 200) for one in limits[:5]]),),
     )
@@ -297,14 +299,14 @@ def model_card(data: ReportData, _: Page, __: Path) -> bytes:
     The metadata has a value for each figure and no place for its interval: the ends are figures of their own, with the
     names that `measure --json` gives them.
     """
-    about, metrics = data.about, []
+    about, kind, metrics = data.about, "tabular" if data.words is None else "text", []
     for one in metrics_of(data):
         said = f"{one.words}{one.slice_ and f', {one.slice_}'}"
         metrics.append((HUB.get(one.name, one.name), one.value, said))
         for end, value in zip(("low", "high"), one.ends or (), strict=False):
             metrics.append((f"{one.name}_{end}", value, f"{said}, {end} end of the 95 % interval"))
     result = {
-        "task": {"type": f"tabular-{'regression' if about.regression else 'classification'}"},
+        "task": {"type": f"{kind}-{'regression' if about.regression else 'classification'}"},
         "dataset": {"type": f"table-{data.reproduction.identity}", "name": f"people of {about.subject}"},
         "metrics": [dict(zip(("type", "value", "name"), one, strict=True)) for one in metrics],
     }

@@ -273,6 +273,7 @@ def _data(
         examined=(),
         not_examined=(LIMITS,),
         repaired=None,
+        words=None,
         gate=None,
         gate_of_another="",
         files=files_of(folder, leave_out=(*FORMATS, FILING)) if folder.is_dir() else (),
