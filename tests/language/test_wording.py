@@ -242,7 +242,7 @@ def test_what_is_wrong_is_said(more: dict[str, Any], words: str) -> None:
         ("sex,word,weight\nwoman,Ann,0\nman,Bob,1\n", "the weight '0'"),
         ("sex,word\nwoman,Ann\nwoman,Eve\nwoman,Ann\nman,Bob\n", "have the word 'Ann' 2 times for woman"),
         ("sex,word\nwoman,Ann, Mary\nman,Bob\n", "have 3 cells in line 2, and 2 in the header"),
-        ("sex,word,word\nwoman,Ann,Eve\nman,Bob,Leo\n", "have the column 'word' twice"),
+        ("sex,word,word\nwoman,Ann,Eve\nman,Bob,Leo\n", "and then word, each once, e.g. sex,word"),
         ("sex,word\n", "fewer than two values of 'sex'"),
         ("sex,race,word\nwoman,a,Ann\nman,b,Bob\n", "no word for sex woman, race b"),
     ],
@@ -277,6 +277,10 @@ def test_an_audit_file_has_a_page_with_words_and_nulls(audit_file: Write, tmp_pa
     assert found.data.words.families[0].found.claimed
     assert "In names: 1.00 bits of sex on average" in found.data.direct
     assert "nothing is claimed" not in found.data.opening.people
+    found.run.report(forms=["card", "profile"])
+    for name in ("model-card.md", "profile.html"):
+        assert "none by the nulls" in (tmp_path / "run" / name).read_text()
+    assert '"type": "text-classification"' in (tmp_path / "run" / "model-card.md").read_text()
 
 
 def test_a_prompt_of_several_lines_keeps_its_lines_on_the_page() -> None:

@@ -135,13 +135,10 @@ def read_cues(source: Any, folder: Path, slot: str) -> CueFamily:
 def _of_csv(content: str, name: str) -> CueFamily:
     rows = [row for row in csv.reader(io.StringIO(content)) if row]
     head = [cell.strip() for cell in rows[0]] if rows else []
-    if "word" not in head or head[0] == "word":
+    if "word" not in head or head[0] == "word" or len(set(head)) < len(head):
         raise SchemaError(
-            f"the cues {name!r} need a header with a column for each attribute, and then word, e.g. sex,word."
+            f"the cues {name!r} need a header with a column for each attribute and then word, each once, e.g. sex,word."
         )
-    twice = next((one for one, times in Counter(head).items() if times > 1), None)
-    if twice is not None:
-        raise SchemaError(f"the cues {name!r} have the column {twice!r} twice; rename one, or leave it out.")
     place, cues = head.index("word"), []
     for line, row in enumerate(rows[1:], 2):
         if len(row) > len(head):
@@ -349,12 +346,10 @@ def templates_of_texts(texts: Sequence[str], family: CueFamily) -> tuple[list[st
 
     None of a text that has no word of the family, or words that stand for different values, as one of them alone may.
     """
-    spelled: dict[str, str] = {}
-    stands: dict[str, set[tuple[str, ...]]] = {}
+    spelled: dict[str, tuple[str, set[tuple[str, ...]]]] = {}
     for cue in family.cues:
         for form, word in cue.forms.items():
-            spelled.setdefault(word.lower(), form)
-            stands.setdefault(word.lower(), set()).add(cue.values)
+            spelled.setdefault(word.lower(), (form, set()))[1].add(cue.values)
     known = "|".join(re.escape(word) for word in sorted(spelled, key=len, reverse=True))
     pattern = re.compile(rf"(?<!\w)(?:{known})(?!\w)", re.IGNORECASE)
     templates, values = [], []
@@ -362,8 +357,8 @@ def templates_of_texts(texts: Sequence[str], family: CueFamily) -> tuple[list[st
         found: set[tuple[str, ...]] = set()
 
         def slot(match: re.Match[str], found: set[tuple[str, ...]] = found) -> str:
-            form = spelled[match[0].lower()]
-            found |= stands[match[0].lower()]
+            form, stands = spelled[match[0].lower()]
+            found |= stands
             name = "word" if form == "word" else f"word.{form}"
             return f"%({name.capitalize() if match[0][:1].isupper() else name})s"
 

@@ -293,14 +293,12 @@ def _of_column(
         ],
         dtype=np.float64,
     )
-    notes: tuple[str, ...] = ()
-    if len(kept) < len(texts):
-        notes = (
-            f"{len(texts) - len(kept):,} of {len(texts):,} texts are left out: they have no word of "
-            f"{cues[_WORD].name!r}, or words for different values.",
-        )
-    whole = Table(np.empty((len(texts), 0)))
-    if decided["target"] is not None or split is not None:
-        whole = table_from_arrow(data, Schema((), **decided), file=file, split=split)
+    left_out = (
+        f"{len(texts) - len(kept):,} of {len(texts):,} texts are left out: they have no word of "
+        f"{cues[_WORD].name!r}, or words for different values."
+    )
+    labelled = decided["target"] is not None or split is not None
+    bare = Table(np.empty((len(texts), 0)))
+    whole = table_from_arrow(data, Schema((), **decided), file=file, split=split) if labelled else bare
     people = replace(whole.rows(np.array(kept)), codes=codes, file=file)
-    return schema, people, {name: wording}, notes
+    return schema, people, {name: wording}, (left_out,) if len(kept) < len(texts) else ()
