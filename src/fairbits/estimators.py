@@ -357,6 +357,7 @@ class GuardedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         X
             People.
         """
+        check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def __sklearn_is_fitted__(self) -> bool:
