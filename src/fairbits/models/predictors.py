@@ -44,9 +44,13 @@ def own_names(names: Iterable[Any], schema: Schema | None) -> tuple[str, ...]:
     """Names of columns, none where a library made them up of the numbers of an array's columns.
 
     Names that the table has as well are its own, whatever they look like, and may stand in another order there.
+    LightGBM rewrites blanks and signs: own_age is the table's "own age", where no other column could be meant.
     """
-    found = tuple(str(name) for name in names)
-    if schema is not None and not {*found}.isdisjoint(table_columns(schema)):
+    known = () if schema is None else table_columns(schema)
+    plain = {re.sub(r"\W+", "_", column): column for column in known}
+    plain = plain if len(plain) == len(known) else {}
+    found = tuple(name if name in known else plain.get(name, name) for name in map(str, names))
+    if not {*found}.isdisjoint(known):
         return found
     marks = ("Column_", "f", "")  # LightGBM's, XGBoost's, CatBoost's (which may also leave them empty)
     made_up = any(all(name in ("", f"{mark}{i}") for i, name in enumerate(found)) for mark in marks)
@@ -175,8 +179,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     spread = None if names is None or options.columns else dummy_encoding(names, schema, dtype=np.float64)
     columns = options.columns or table_columns(schema)
     if spread is None and options.columns is None and names is not None:
-        known = table_columns(schema)
-        columns = checked_columns((column_named(name, known) or name for name in names), schema)
+        columns = checked_columns(names, schema)
     ask, single = _question(predictor, schema, classes, options)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
     wanted = width_of(predictor)
@@ -245,15 +248,6 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
         next(box.answers(_someone(decoder, schema)))  # whether it gives one column for each class
     owner = None if way == "codes" else Owner(function, columns, way, own=True)
     return Loaded(box, decoder.encoding, notes=_order_note(way, columns, schema, options), owner=owner)
-
-
-def column_named(name: str, known: Iterable[str]) -> str | None:
-    """The table's column of that name, or the only one that LightGBM, which rewrites blanks and signs, calls so."""
-    if name in known:
-        return name
-    rewritten = {column: re.sub(r"\W+", "_", column) for column in (name, *known)}
-    plain = [column for column in known if rewritten[column] == rewritten[name]]
-    return plain[0] if len(plain) == 1 else None
 
 
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:

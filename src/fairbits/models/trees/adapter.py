@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,15 +37,7 @@ from fairbits.models.inputs import random_people
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema, with_model_classes
-from fairbits.models.predictors import (
-    RefusesMissing,
-    column_named,
-    from_predictor,
-    label_columns,
-    own_names,
-    parts_of,
-    spellings,
-)
+from fairbits.models.predictors import RefusesMissing, from_predictor, label_columns, own_names, parts_of, spellings
 from fairbits.models.registry import adapt_content
 from fairbits.models.trees.ensemble import Read, TreeModel
 from fairbits.models.trees.readers import (
@@ -240,7 +234,7 @@ def _columns(
         return dict(enumerate(columns)), {}
     known, found, fixed = label_columns(schema), dict[int, str](), dict[int, float]()
     for place, name in enumerate(read.names):
-        column = column_named(name, known)
+        column = _match(name, known)
         if column is not None and column not in found.values():
             found[place] = column
         elif place not in used:
@@ -251,6 +245,14 @@ def _columns(
                 f"{choose_from(name, tuple(known))}"
             )
     return found, fixed
+
+
+def _match(name: str, known: Iterable[str]) -> str | None:
+    if name in known:
+        return name
+    rewritten = {column: re.sub(r"\W+", "_", column) for column in (name, *known)}  # as LightGBM does blanks and signs
+    plain = [column for column in known if rewritten[column] == rewritten[name]]
+    return plain[0] if len(plain) == 1 else None
 
 
 def _whole_part(
