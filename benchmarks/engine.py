@@ -25,7 +25,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fairbits import Attribute, Encoding, Schema, Twins
-from fairbits.engine import ActivationCode, Head, Plan, evaluate, gradients, plan_of, study
+from fairbits.engine import Plan, evaluate, gradients, plan_of, study
 from fairbits.models import Do, Network
 
 WIDTHS = (64, 32, 16, 8, 4, 2)
@@ -63,9 +63,9 @@ def make_plan(m: int, *, numeric: int, lookups: tuple[int, ...], seed: int = 0) 
         bias=normal(h) * 0.1,
         twins=normal(max(m, 2), h)[:m] * 3,
         widths=np.array(WIDTHS),
-        head=Head.SOFTMAX,
+        head="softmax",
         favourable=1,
-        activations=np.full(len(WIDTHS) - 1, ActivationCode.RELU),
+        activations=["relu"] * (len(WIDTHS) - 1),
         alphas=np.zeros(len(WIDTHS) - 1),
         weights=np.concatenate([normal(i, o).ravel() for i, o in pairwise(WIDTHS)]),
         biases=normal(sum(WIDTHS[1:])) * 0.1,
