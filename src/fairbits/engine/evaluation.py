@@ -228,7 +228,7 @@ def _run(
     program = plan.program
 
     def fused(people: NDArray[np.float64], n: int, start: int) -> int:
-        return int(run_chunk(program, scratch(program.size), people, n, start, ruler, figures, ready))
+        return int(run_chunk(program, scratch(program, program.size), people, n, start, ruler, figures, ready))
 
     def wide(people: NDArray[np.float64], n: int, start: int) -> int:
         found, favoured, sound = plan.layers.scores(people[:n], ruler.threshold)

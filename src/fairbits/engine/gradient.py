@@ -152,7 +152,7 @@ def _run(
 
     def fused(people: NDArray[np.float64], n: int, start: int) -> int:
         chosen = whole_tiles(writeable(numbers[start : start + n]))
-        buffer = scratch(adjoint.size)
+        buffer = scratch(program, adjoint.size)
         return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, *results))
 
     def wide(people: NDArray[np.float64], n: int, start: int) -> int:

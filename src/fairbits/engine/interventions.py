@@ -33,7 +33,6 @@ from fairbits.engine.kernels.evaluate import (
     ZERO,
     first_layer,
     harmless,
-    read_codes,
     run_layers,
     score_of,
     start_twin,
@@ -214,9 +213,9 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
     inputs, outputs = program.widths[layer], program.widths[layer + 1]
     weight, bias = held.weight, held.bias
     for first in range(0, n, PEOPLE):
-        if not read_codes(program, codes, first, tile):
-            return start + first
-        first_layer(program, tile, scratch.live, program.widths[0], program.table_starts.size)
+        faulty = first_layer(program, scratch, codes, first, PEOPLE, program.widths[0])
+        if faulty >= 0:
+            return start + faulty
         people, gap = min(PEOPLE, n - first), (start + first) * m
         if decision.labels.size:
             for person in range(PEOPLE):  # the rows that only fill the tile agree with no class
@@ -231,13 +230,14 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
                 for do in range(low - 1, high):
                     shared = do < low
                     if shared:
-                        start_twin(program, tile, twin)
+                        start_twin(program, tile, program.base, twin)
                     else:
                         hold(program, tile, held, do, weight)
                     near, far = run_layers(
                         program,
                         tile,
                         scratch.live,
+                        True,
                         np.int64(0) if shared else layer + 1,
                         layer + 1 if shared else last,
                         np.int64(0) if shared else weight + inputs * outputs,
@@ -445,7 +445,7 @@ def _by_layer(
         ) -> int:
             own = counts._replace(hits=np.zeros_like(counts.hits))
             if plan.fused:
-                buffer = scratch(size)
+                buffer = scratch(plan.program, size)
                 faulty = study_chunk(plan.program, buffer, part, count, start, held, ruler, own, n, missing, decision)
             elif decision.labels.size:
                 faulty = _hits_wide(plan, part[:count], start, held, ruler, own, decision)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, RELU
+from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, RELU, WIDTH
 from fairbits.engine.threads import aligned
 from fairbits.engine.wide import FEW, WIDE, Floats, WideLayers
 from fairbits.errors import ModelError
@@ -36,6 +36,9 @@ Integers = NDArray[np.int64]
 
 TABLE_BYTES = 128 * 1024
 """Merged tables may grow to this size: they share the second-level cache with the weights."""
+
+BLOCK_BYTES = 32 * 1024
+"""First pre-activations that are made together: to keep more costs as much as to fetch slices of tables less often."""
 
 AT_ONCE = 4
 """Rows of steps that the kernel of gradients multiplies with a gradient at the same time."""
@@ -53,22 +56,23 @@ class Program(NamedTuple):
     weights: Array
     biases: Array
     columns: Array  # of the numeric attributes, then of the categorical ones in the order of the merged tables
-    shifts: Array
+    shifts: Array  # per column of the codes, up to a whole number of vectors
     numeric_slopes: Array
     lookup_sizes: Array
     lookup_strides: Array  # how many rows of the merged table a step of the attribute's code is
-    tables: Array  # the merged tables, then the twins; rows padded to a whole number of tiles
+    tables: Array  # the merged tables, then the twins: 24 neurons of all rows, padded, then the next 24
     table_starts: Array  # first row of each merged table
     table_members: Array  # first lookup of each merged table, and the end of the last
     twin_rows: int  # the row of `tables` where the twins begin
     linear: bool
+    block: int  # people who are given their first pre-activation together
     near: int  # from here on: places in a tile's buffer
     far: int
     base: int
     square: int
+    turned: int
     numeric: int
     indices: int
-    rows: int
     scores: int
     size: int
 
@@ -160,6 +164,13 @@ class Plan:
         """What gradients need beside the program."""
         return _reversed(self)
 
+    @property
+    def merged(self) -> Floats:
+        """The rows of the merged tables."""
+        rows, width = self.program.twin_rows + self.m, int(self.program.widths[0])
+        slices: Floats = self.program.tables.reshape(-1, rows, PEOPLE).swapaxes(0, 1)
+        return slices.reshape(rows, -1)[: self.program.twin_rows, :width]
+
     @cached_property
     def layers(self) -> WideLayers:
         """The layers as matrices, for those that are too wide for the kernels."""
@@ -229,6 +240,9 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     for members in groups:
         merged.append(_merge([tables[plan.lookup_offsets[c] :][: sizes[c]] for c in members]))
         strides += [int(np.prod(sizes[members[place + 1 :]])) for place in range(len(members))]
+    columns = np.concatenate([plan.numeric_columns, plan.lookup_columns[plan.order]])
+    shifts = np.zeros(-(-int(columns.max(initial=-1) + 1) // WIDTH) * WIDTH)
+    shifts[columns] = np.concatenate([plan.numeric_shifts, plan.lookup_lows[plan.order]])
     # Identity, ReLU and leaky ReLU differ in their slope below zero only; layers are stored with it.
     pairs = [*zip(map(ACTIVATIONS.index, plan.activations), plan.alphas.tolist(), strict=True), (IDENTITY, 0.0)]
     arrays: dict[str, Any] = {
@@ -240,12 +254,12 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
         "alphas": [alpha for _, alpha in pairs],
         "weights": weights,
         "biases": biases,
-        "columns": np.concatenate([plan.numeric_columns, plan.lookup_columns[plan.order]]),
-        "shifts": np.concatenate([plan.numeric_shifts, plan.lookup_lows[plan.order]]),
+        "columns": columns,
+        "shifts": shifts,
         "numeric_slopes": slopes,
         "lookup_sizes": sizes[plan.order],
         "lookup_strides": strides[1:],
-        "tables": np.pad(np.concatenate([*merged, twins]), ((0, 0), (0, round_up(h) - h))),
+        "tables": _sliced(np.concatenate([*merged, twins])),
         "table_starts": np.cumsum([len(table) for table in merged])[:-1],
         "table_members": np.cumsum([0, *map(len, groups)]),
     }
@@ -253,14 +267,15 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     kinds: dict[str, type] = {**dict.fromkeys(whole, np.int64), "shifts": np.float64}
     # Flat copies: kernels are compiled for writeable arrays, and a copy is not changed behind our back.
     flat: dict[str, Any] = {name: np.array(a, dtype=kinds.get(name, np.float32)).ravel() for name, a in arrays.items()}
-    # Places in a tile's buffer; `near` and `far` hold the layers in turn, `square` a tile to transpose. The twin, where
-    # each person has one only, is one more table row.
-    widest = round_up(int(widths.max()))
-    rows = {"near": widest, "far": widest, "base": round_up(h), "square": PEOPLE, "numeric": plan.numeric_columns.size}
-    rows |= {"indices": len(sizes), "rows": len(groups) + 1, "scores": plan.m, "size": 0}
+    # Places in a tile's buffer; `near` and `far` hold the layers in turn, `base` a block of tiles, `square` a tile to
+    # transpose.
+    widest, block = round_up(int(widths.max())), max(1, BLOCK_BYTES // (h * PEOPLE * 4))
+    rows = {"near": widest, "far": widest, "base": block * h, "square": PEOPLE, "turned": len(shifts)}
+    rows |= {"numeric": plan.numeric_columns.size, "indices": len(sizes), "scores": plan.m, "size": 0}
     places = dict(zip(rows, (np.cumsum([0, *rows.values()]) * PEOPLE).tolist(), strict=False))
     twin_rows = sum(len(table) for table in merged)
-    return Program(**flat, twin_rows=twin_rows, linear=plan.head == "linear", **places), tables
+    linear = plan.head == "linear"
+    return Program(**flat, twin_rows=twin_rows, linear=linear, block=block * PEOPLE, **places), tables
 
 
 def _margins(array: Array, favourable: int) -> Array:
@@ -287,6 +302,12 @@ def _merge(tables: list[Array]) -> Array:
     for table in tables[1:]:
         merged = (merged[:, None, :] + table[None, :, :]).reshape(-1, table.shape[1])
     return merged
+
+
+def _sliced(rows: Array) -> Array:
+    """Rows of neurons as slices of 24 neurons, each of all rows."""
+    padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % PEOPLE)))
+    return padded.reshape(len(rows), -1, PEOPLE).swapaxes(0, 1)
 
 
 def round_up(count: int) -> int:
@@ -366,15 +387,17 @@ class Scratch(NamedTuple):
 
     tile: Array
     live: Array
+    rows: Array
     counts: Array
     bits: Array
 
 
-def scratch(size: int) -> Scratch:
-    """Working memory for a tile."""
+def scratch(program: Program, size: int) -> Scratch:
+    """Working memory for a block of tiles, whose buffer has this size."""
     return Scratch(
         tile=aligned(size, np.float32),
-        live=np.zeros(size // PEOPLE, np.int64),
+        live=np.zeros(size // PEOPLE + int(program.widths.sum()) + program.widths.size, np.int64),
+        rows=np.zeros((program.table_starts.size + 1) * program.block, np.int32),
         counts=np.zeros(3 * PEOPLE, np.float32),
         bits=np.zeros(2 * PEOPLE, np.float64),
     )

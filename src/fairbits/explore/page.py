@@ -124,16 +124,14 @@ def document_of(explorer: Explorer) -> dict[str, Any]:
 def _network(evaluator: Evaluator) -> dict[str, Any]:
     """The plan of the kernels, without what pads it to whole tiles."""
     twins = evaluator.twins if evaluator.schema.protected else None
-    program = plan_of(evaluator.model, evaluator.encoding, twins).program  # type: ignore[arg-type]
-    width = int(program.widths[0])
-    rows = int(program.twin_rows + len(program.twins) // width)  # of all tables: the merged ones, one for each twin
-    tables = program.tables.reshape(-1, len(program.tables) // max(1, rows))[: program.twin_rows, :width]
+    plan = plan_of(evaluator.model, evaluator.encoding, twins)  # type: ignore[arg-type]
+    program = plan.program
     fields = ("bias", "twins", "slopes", "alphas", "weights", "biases", "shifts", "numeric_slopes")
     whole = ("widths", "curves", "columns", "lookup_sizes", "lookup_strides", "table_starts", "table_members")
     return {
         **{name: _packed(getattr(program, name)) for name in fields},
         **{name: getattr(program, name).astype(int).tolist() for name in whole},
-        "tables": _packed(tables),
+        "tables": _packed(plan.merged),
         "linear": bool(program.linear),
     }
 

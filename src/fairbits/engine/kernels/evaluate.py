@@ -1,7 +1,8 @@
 """The fused kernel: from the codes of a few thousand people to their figures, a tile of people at a time.
 
 Everything a tile needs (its first pre-activation, two layers' outputs, m scores a person) stays in the first
-cache levels. A twin costs one addition per first-layer neuron, then the small layers; whatever m is,
+cache levels. So do the rows of tables: a block of tiles is given its first pre-activation together, 24 neurons of all
+its people before the next 24. A twin costs one addition per first-layer neuron, then the small layers; whatever m is,
 the lanes are full, because people fill them and not twins.
 """
 
@@ -16,6 +17,7 @@ from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.lanes import (
     IDENTITY,
     PEOPLE,
+    WIDTH,
     activate,
     add,
     clip_index,
@@ -23,7 +25,6 @@ from fairbits.engine.kernels.lanes import (
     div,
     exp,
     fma,
-    gather,
     if_greater,
     leaky,
     load,
@@ -36,8 +37,10 @@ from fairbits.engine.kernels.lanes import (
     splat_at,
     stirs,
     store,
+    store_whole,
     sub,
     transpose,
+    turn_codes,
 )
 from fairbits.engine.kernels.partition import sweep, to_bins
 
@@ -48,23 +51,26 @@ LINE = 8  # float64 numbers in a cache line
 
 
 @inlined
-def survey(tile, live, source, inputs):
-    """List the inputs of a layer that are not zero for everybody in the tile; gives how many there are."""
+def survey(tile, live, listed, source, inputs):
+    """List the inputs of a layer that are not zero for everybody in the tile, behind how many there are."""
     count = 0
     for i in range(inputs):
-        live[np.uint64(count)] = i
+        live[np.uint64(listed + 1 + count)] = i
         count += stirs(load(tile, source + i * PEOPLE))
-    return count
+    live[np.uint64(listed)] = count
 
 
 @inlined
-def dense(tile, live, source, target, weights, at, biases, bias_at, inputs, outputs, slope):
+def dense(tile, live, listed, anew, source, target, weights, at, biases, bias_at, inputs, outputs, slope):
     """A layer, four outputs at a time: their accumulators stay in registers over the whole input loop.
 
-    Inputs that are zero for the whole tile, as many of a trained network's are, change no bit and are passed over.
+    Inputs that are zero for the whole tile, as many of a trained network's are, change no bit and are passed over. They
+    are looked for ``anew``, or where the last look found some; a list of all inputs holds from twin to twin.
     """
     below = splat(slope)
-    count = survey(tile, live, source, inputs)
+    if anew or live[np.uint64(listed)] < inputs:
+        survey(tile, live, listed, source, inputs)
+    count = live[np.uint64(listed)]
     output = 0
     while output + 4 <= outputs:
         a = splat_at(biases, bias_at + output)
@@ -72,7 +78,7 @@ def dense(tile, live, source, target, weights, at, biases, bias_at, inputs, outp
         c = splat_at(biases, bias_at + output + 2)
         d = splat_at(biases, bias_at + output + 3)
         for place in range(count):
-            i = live[np.uint64(place)]
+            i = live[np.uint64(listed + 1 + place)]
             x = load(tile, source + i * PEOPLE)
             w = at + i * outputs + output
             a = fma(x, splat_at(weights, w), a)
@@ -93,7 +99,7 @@ def dense(tile, live, source, target, weights, at, biases, bias_at, inputs, outp
         a, b = splat_at(biases, bias_at + output), splat(ZERO)
         # Even and odd inputs apart: one chain of additions would leave the units waiting for each other.
         for place in range(count):
-            i = live[np.uint64(place)]
+            i = live[np.uint64(listed + 1 + place)]
             x = load(tile, source + i * PEOPLE)
             weight = splat_at(weights, at + i * outputs + output)
             if i & 1:
@@ -111,27 +117,29 @@ def harmless(trouble):
 
 
 @inlined
-def read_codes(program, codes, first, tile):
-    """Put code − shift of every attribute into the tile.
+def read_codes(program, codes, first, tile, rows, place):
+    """Put code − shift of every attribute into the tile, and the people's rows of the merged tables among ``rows``.
 
     A category is replaced by a valid index in any case, so that nothing is ever read outside of a table.
     """
     d = codes.shape[1]
+    for column in range(0, program.shifts.size, WIDTH):
+        turn_codes(tile, program.turned + column * PEOPLE, codes, first * d, d, program.shifts, column)
     inputs = program.columns.size - program.lookup_sizes.size
     trouble = splat(ZERO)
     for j in range(inputs):
-        x = gather(codes, first * d + program.columns[j], d, program.shifts[j])
+        x = load(tile, program.turned + program.columns[j] * PEOPLE)
         trouble = add(trouble, sub(x, x))  # NaN if x is not finite
         store(tile, program.numeric + j * PEOPLE, x)
     for table in range(program.table_starts.size):
         row = splat_at(program.table_starts, table)
         for j in range(program.table_members[table], program.table_members[table + 1]):
-            x = gather(codes, first * d + program.columns[inputs + j], d, program.shifts[inputs + j])
+            x = load(tile, program.turned + program.columns[inputs + j] * PEOPLE)
             index = clip_index(x, splat_at(program.lookup_sizes, j))
             trouble = add(trouble, distance(x, index))
             store(tile, program.indices + j * PEOPLE, index)
             row = fma(index, splat_at(program.lookup_strides, j), row)
-        store(tile, program.rows + table * PEOPLE, row)
+        store_whole(rows, table * program.block + place, row)
     return harmless(trouble)
 
 
@@ -143,66 +151,77 @@ def prefetch_codes(codes, first):
 
 
 @inlined
-def table_row(program, tile, table, person, stride, neuron):
+def table_row(program, rows, place, start):
     """24 neurons of a person's row of a merged table; unsigned, so that Numba does not test for −1."""
-    row = np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
-    return load(program.tables, row * stride + neuron)
+    return load(program.tables, start + np.int64(rows[np.uint64(place)]) * PEOPLE)
 
 
 @inlined
-def add_lookups(program, tile, h, tables):
-    """Add a row of each of the first tables to the first pre-activation, 24 neurons at a time.
+def add_lookups(program, tile, rows, h, tables, people):
+    """Add a row of each of the first tables to the first pre-activation of a block of people.
 
-    A person's rows are summed with neurons in the lanes, and the square of 24 people is then transposed.
+    A person's rows are summed with neurons in the lanes, and the square of 24 people is then transposed. The tables
+    hold 24 neurons of all rows before the next 24: so much stays in the first cache levels for the whole block.
     """
-    stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
+    slices = (h + PEOPLE - 1) // PEOPLE
     for neuron in range(0, h, PEOPLE):
-        for person in range(PEOPLE):
-            even, odd = splat(ZERO), splat(ZERO)
-            for table in range(0, tables - 1, 2):
-                even = add(even, table_row(program, tile, table, person, stride, neuron))
-                odd = add(odd, table_row(program, tile, table + 1, person, stride, neuron))
-            if tables % 2 == 1:
-                even = add(even, table_row(program, tile, tables - 1, person, stride, neuron))
-            store(tile, program.square + person * PEOPLE, add(even, odd))
-        transpose(tile, program.square)
-        for j in range(neuron, min(neuron + PEOPLE, h)):
-            at = program.base + j * PEOPLE
-            store(tile, at, add(load(tile, at), load(tile, program.square + (j - neuron) * PEOPLE)))
+        start = neuron * (program.tables.size // (slices * PEOPLE))
+        for first in range(0, people, PEOPLE):
+            for person in range(first, first + PEOPLE):
+                even, odd = splat(ZERO), splat(ZERO)
+                for table in range(0, tables - 1, 2):
+                    even = add(even, table_row(program, rows, table * program.block + person, start))
+                    odd = add(odd, table_row(program, rows, (table + 1) * program.block + person, start))
+                if tables % 2 == 1:
+                    even = add(even, table_row(program, rows, (tables - 1) * program.block + person, start))
+                store(tile, program.square + (person - first) * PEOPLE, add(even, odd))
+            transpose(tile, program.square)
+            for j in range(neuron, min(neuron + PEOPLE, h)):
+                at = program.base + first * h + j * PEOPLE
+                store(tile, at, add(load(tile, at), load(tile, program.square + (j - neuron) * PEOPLE)))
 
 
 @inlined
-def first_layer(program, tile, live, h, tables):
-    """The first pre-activation, without the part of the twins."""
-    inputs = program.columns.size - program.lookup_sizes.size
-    zero = np.int64(0)
-    dense(tile, live, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
+def first_layer(program, scratch, codes, first, people, h):
+    """The first pre-activation of a block of people, without the part of the twins; gives the row of a faulty tile."""
+    inputs, zero = program.columns.size - program.lookup_sizes.size, np.int64(0)
+    tile, live, tables = scratch.tile, scratch.live, program.table_starts.size
+    for place in range(0, people, PEOPLE):
+        if not read_codes(program, codes, first + place, tile, scratch.rows, place):
+            return first + place
+        base = program.base + place * h
+        weights, biases = program.numeric_slopes, program.bias
+        dense(tile, live, zero, True, program.numeric, base, weights, zero, biases, zero, inputs, h, ONE)
     if tables > 0:
-        add_lookups(program, tile, h, tables)
+        add_lookups(program, tile, scratch.rows, h, tables, people)
+    return -1
 
 
 @inlined
-def start_twin(program, tile, twin):
+def start_twin(program, tile, base, twin):
     """Put the outputs of the first layer for one twin of the tile's people into ``near``."""
     h, slope = program.widths[0], program.slopes[0]
     for j in range(h):
-        x = add(load(tile, program.base + j * PEOPLE), splat_at(program.twins, twin * h + j))
+        x = add(load(tile, base + j * PEOPLE), splat_at(program.twins, twin * h + j))
         x = rectified(x) if slope == ZERO else leaky(x, splat(slope))
         store(tile, program.near + j * PEOPLE, x)
 
 
 @inlined
-def run_layers(program, tile, live, first, last, weight, bias, bare):
+def run_layers(program, tile, live, anew, first, last, weight, bias, bare):
     """Run layers whose first one is in ``near``, but for its curve; gives where the last two are.
 
-    ``weight`` and ``bias`` say where those of the layer after the first begin; a bare last layer is not activated.
+    ``weight`` and ``bias`` say where those of the layer after the first begin; a bare last layer is not activated. For
+    ``anew`` see ``dense``.
     """
-    widths, near, far = program.widths, program.near, program.far
+    widths, near, far, listed = program.widths, program.near, program.far, 0
     for layer in range(first, last + 1):
         if layer > first:
             inputs, outputs = widths[layer - 1], widths[layer]
             slope = ONE if bare and layer == last else program.slopes[layer]
-            dense(tile, live, near, far, program.weights, weight, program.biases, bias, inputs, outputs, slope)
+            weights, biases = program.weights, program.biases
+            dense(tile, live, listed, anew, near, far, weights, weight, biases, bias, inputs, outputs, slope)
+            listed += inputs + 1
             weight += inputs * outputs
             bias += outputs
             near, far = far, near
@@ -237,7 +256,7 @@ def score_of(program, tile, near, threshold):
 
 
 @inlined
-def score_twins(program, tile, live, m, threshold):
+def score_twins(program, tile, live, base, m, threshold):
     """Run every twin of the tile's people through the network.
 
     NaN inside the network reaches an output; an infinity does so too, or stays where it only saturates a neuron.
@@ -245,8 +264,8 @@ def score_twins(program, tile, live, m, threshold):
     layers = program.widths.size - 1
     favourable, trouble = splat(ZERO), splat(ZERO)
     for twin in range(m):
-        start_twin(program, tile, twin)
-        near, _ = run_layers(program, tile, live, np.int64(0), layers, np.int64(0), np.int64(0), False)
+        start_twin(program, tile, base, twin)
+        near, _ = run_layers(program, tile, live, twin == 0, np.int64(0), layers, np.int64(0), np.int64(0), False)
         score, favoured, wrong = score_of(program, tile, near, threshold)
         trouble = add(trouble, wrong)
         favourable = add(favourable, favoured)
@@ -282,27 +301,32 @@ def extremes(tile, scores, m, favourable, first, people, figures):
 
 @compiled
 def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
-    """Evaluate people, tile by tile."""
+    """Evaluate people, block by block and tile by tile."""
     tile, h = scratch.tile, program.widths[0]
     m = program.twins.size // h
-    for first in range(0, n, PEOPLE):
-        if not read_codes(program, codes, first, tile):
-            return start + first
-        prefetch_codes(codes, first + PEOPLE)
-        first_layer(program, tile, scratch.live, h, program.table_starts.size)
-        favourable, sound = score_twins(program, tile, scratch.live, m, ruler.threshold)
-        if not sound:
-            return start + first
-        people = min(PEOPLE, n - first)
-        if ready.shape[1] > 0:
-            for person in range(people):
-                for twin in range(m):
-                    ready[start + first + person, twin] = tile[program.scores + twin * PEOPLE + person]
-        if ruler.classes:
-            extremes(tile, program.scores, m, favourable, start + first, people, figures)
-            width = ruler.tolerance
-            if ruler.grid:
-                to_bins(tile, program.scores, m, ruler.epsilon, ruler.last)
-                width = HALF
-            sweep(tile, program.scores, m, width, ruler.terms, scratch, figures.k, figures.q_1, start + first, people)
+    for block in range(0, n, program.block):
+        size = min(program.block, (n - block + PEOPLE - 1) // PEOPLE * PEOPLE)
+        faulty = first_layer(program, scratch, codes, block, size, h)
+        if faulty >= 0:
+            return start + faulty
+        for first in range(block, block + size, PEOPLE):
+            prefetch_codes(codes, first + program.block)
+            base = program.base + (first - block) * h
+            favourable, sound = score_twins(program, tile, scratch.live, base, m, ruler.threshold)
+            if not sound:
+                return start + first
+            people = min(PEOPLE, n - first)
+            if ready.shape[1] > 0:
+                for person in range(people):
+                    for twin in range(m):
+                        ready[start + first + person, twin] = tile[program.scores + twin * PEOPLE + person]
+            if ruler.classes:
+                extremes(tile, program.scores, m, favourable, start + first, people, figures)
+                width = ruler.tolerance
+                if ruler.grid:
+                    to_bins(tile, program.scores, m, ruler.epsilon, ruler.last)
+                    width = HALF
+                sweep(
+                    tile, program.scores, m, width, ruler.terms, scratch, figures.k, figures.q_1, start + first, people
+                )
     return -1

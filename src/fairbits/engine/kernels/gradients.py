@@ -39,11 +39,11 @@ INFINITY = np.float32(np.inf)
 
 
 @inlined
-def read_twins(program, twins, first, tile):
+def read_twins(program, twins, first, rows):
     """Put the row of each person's twin behind the rows of the merged tables."""
-    at = program.rows + program.table_starts.size * PEOPLE
+    at = program.table_starts.size * program.block
     for person in range(PEOPLE):
-        tile[np.uint64(at + person)] = np.float32(program.twin_rows + twins[np.uint64(first + person)])
+        rows[np.uint64(at + person)] = program.twin_rows + twins[np.uint64(first + person)]
 
 
 @inlined
@@ -98,7 +98,7 @@ def head_slope(program, adjoint, tile, layer):
 
 
 @inlined
-def there_and_back(program, adjoint, tile, live, h):
+def there_and_back(program, adjoint, tile, live, rows, h):
     """Run the layers forwards and in reverse, and the steady steps at the end.
 
     All of them are dense layers on a tape, because every call of ``dense`` in a kernel is compiled anew.
@@ -113,9 +113,10 @@ def there_and_back(program, adjoint, tile, live, h):
             activation_slope(program, adjoint, tile, 2 * layers + 1 - step, source)
         elif step > 0:
             activation(program, adjoint, tile, step - 1)
-        dense(tile, live, source, target, adjoint.weights, weight, adjoint.biases, bias, inputs, outputs, ONE)
+        weights, biases, zero = adjoint.weights, adjoint.biases, np.int64(0)
+        dense(tile, live, zero, True, source, target, weights, weight, biases, bias, inputs, outputs, ONE)
         if step == 0:
-            add_lookups(program, tile, h, program.table_starts.size + 1)
+            add_lookups(program, tile, rows, h, program.table_starts.size + 1, PEOPLE)
         weight += inputs * outputs
         bias += outputs
 
@@ -199,11 +200,11 @@ def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, result, in
     gradient = adjoint.sources[adjoint.sources.size - 1]
     tables, by_code = adjoint.table_starts.size > 0, inner.size == 0
     for first in range(0, n, PEOPLE):
-        if not read_codes(program, codes, first, tile):
+        if not read_codes(program, codes, first, tile, buffer.rows, np.int64(0)):
             return start + first
         prefetch_codes(codes, first + PEOPLE)
-        read_twins(program, twins, first, tile)
-        there_and_back(program, adjoint, tile, buffer.live, h)
+        read_twins(program, twins, first, buffer.rows)
+        there_and_back(program, adjoint, tile, buffer.live, buffer.rows, h)
         people = min(PEOPLE, n - first)
         if tables:
             transpose_layer(tile, gradient, h, stride)

@@ -227,6 +227,17 @@ def store(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     return context.get_dummy_value()
 
 
+@emitted(types.void, None, types.intp, lanes)
+def store_whole(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+    """Write a tile of whole numbers to ``index`` of a flat int32 array."""
+    start = _pointer(context, builder, signature.args[0], *values[:2])
+    for part, place in enumerate(_places(builder, start)):
+        floats = builder.extract_value(values[2], part)
+        whole = builder.fptosi(floats, ir.VectorType(INTEGER, floats.type.count))
+        builder.store(whole, builder.bitcast(place, whole.type.as_pointer()), align=4)
+    return context.get_dummy_value()
+
+
 @emitted(types.void, None, types.intp)
 def prefetch(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """Prefetch a place that will be read soon; it may lie beyond the array, since a prefetch cannot fail."""
@@ -238,23 +249,6 @@ def prefetch(context: Any, builder: Any, signature: Any, values: Any) -> ir.Valu
     # For reading, to the second level of the cache, as data.
     builder.call(function, [place, flag(0), flag(2), flag(1)])
     return context.get_dummy_value()
-
-
-@emitted(lanes, None, types.intp, types.intp, types.float64)
-def gather(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-    """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then."""
-    array, index, stride, shift = values
-    place = _pointer(context, builder, signature.args[0], array, index)
-    tile = ir.Constant(TILE, ir.Undefined)
-    for part, kind in enumerate(TILE.elements):
-        doubles = ir.VectorType(ir.DoubleType(), kind.count)
-        column = ir.Constant(doubles, ir.Undefined)
-        for lane in range(kind.count):
-            column = builder.insert_element(column, builder.load(place), INTEGER(lane))
-            place = builder.gep(place, [stride])
-        differences = builder.fsub(column, _broadcast(builder, shift, doubles))
-        tile = builder.insert_value(tile, builder.fptrunc(differences, kind), part)
-    return tile
 
 
 def _broadcast(builder: Any, scalar: ir.Value, kind: ir.VectorType) -> ir.Value:
@@ -333,6 +327,37 @@ def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
     pairs = [_mix(builder, rows[i], rows[i + 1], order) for i in (0, 2, 4, 6) for order in SINGLES]
     fours = [_mix(builder, pairs[i], pairs[i + 2], order) for i in (0, 1, 4, 5) for order in PAIRS]
     return [_mix(builder, fours[i], fours[i + 4], order) for order in FOURS for i in (0, 1, 2, 3)]
+
+
+@emitted(types.void, None, types.intp, None, types.intp, types.intp, None, types.intp)
+def turn_codes(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+    """Put codes - shifts of eight columns, rounded to float32 only then, into as many tiles from ``at`` on.
+
+    The people are 24 rows of a float64 array, ``width`` apart, from ``start`` on; what lies behind a row is not read.
+    """
+    tile, at, codes, start, width, shifts, column = values
+    doubles, floats = (ir.VectorType(kind, WIDTH) for kind in (ir.DoubleType(), FLOAT))
+    whole = ir.VectorType(ir.IntType(64), WIDTH)
+    lane = ir.Constant(whole, list(range(WIDTH)))
+    there = builder.icmp_signed("<", lane, _broadcast(builder, builder.sub(width, column), whole))
+    shift = _pointer(context, builder, signature.args[5], shifts, column)
+    shift = builder.load(builder.bitcast(shift, doubles.as_pointer()), align=8)
+    first = builder.add(start, column)
+    for people in range(0, PEOPLE, WIDTH):
+        rows = []
+        for person in range(people, people + WIDTH):
+            index = builder.add(first, builder.mul(width, ir.Constant(width.type, person)))
+            place = _pointer(context, builder, signature.args[2], codes, index)
+            place = builder.bitcast(place, doubles.as_pointer())
+            kind = ir.FunctionType(doubles, [place.type, INTEGER, there.type, doubles])
+            read = cgutils.get_or_insert_function(builder.module, kind, f"llvm.masked.load.v{WIDTH}f64.p0")
+            row = builder.call(read, [place, INTEGER(8), there, shift])
+            rows.append(builder.fptrunc(builder.fsub(row, shift), floats))
+        for number, turned in enumerate(_turn_square(builder, rows)):
+            index = builder.add(at, ir.Constant(at.type, number * PEOPLE + people))
+            place = _pointer(context, builder, signature.args[0], tile, index)
+            builder.store(turned, builder.bitcast(place, VECTOR.as_pointer()), align=4)
+    return context.get_dummy_value()
 
 
 @emitted(types.void, None, types.intp)

@@ -78,9 +78,9 @@ def sweep(scores, start, m, tolerance, terms, scratch, classes, shown, first, pe
     Two scores are in different classes when ``score - opened > tolerance`` in float32; `scores` may be bins.
     """
     counts, bits = scratch.counts, scratch.bits
-    most = np.int32(1)
-    for direction in range(2):  # upwards, then downwards, where anybody has more than one class
-        if direction == 1 and most <= 1:
+    most, mixed = np.int32(1), False
+    for direction in range(2):  # upwards, then downwards, where the twins of anybody neither all agree nor all differ
+        if direction == 1 and not mixed:
             break
         opened = splat(INFINITY)
         for twin in range(m):
@@ -125,6 +125,9 @@ def sweep(scores, start, m, tolerance, terms, scratch, classes, shown, first, pe
                 own = max(np.int32(counts[person]), np.int32(1))
                 classes[first + person] = own
                 most = max(most, own)
+                mixed |= 1 < own < m
+            for person in range(PEOPLE):
+                bits[PEOPLE + person] = bits[person]
     whole = terms[m] / m
     for person in range(people):
         # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.

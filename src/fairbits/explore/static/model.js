@@ -53,7 +53,7 @@ const dense = (source, weights, from, biases, first, inputs, outputs, slope) => 
 
 const networkScores = (net, codes) => {
   const h = net.widths[0], numeric = net.columns.length - net.lookup_sizes.length, m = net.twins.length / h;
-  const code = (j) => F(codes[net.columns[j]] - net.shifts[j]);
+  const code = (j) => F(codes[net.columns[j]] - net.shifts[net.columns[j]]);
   const base = dense(Array.from({ length: numeric }, (_, j) => code(j)), net.numeric_slopes, 0, net.bias, 0, numeric, h, 1);
   const tables = net.table_starts.length, even = new Float32Array(h), odd = new Float32Array(h);
   for (let table = 0; table < tables; table += 1) {
