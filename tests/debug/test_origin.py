@@ -352,7 +352,7 @@ def test_the_words_say_whose_and_how_many() -> None:
     one = Estimate(0.4, 0.3, 0.5)
     share = OriginShare(("sex",), one, one, None, one, one)
     words = Origin((share,), "", None, 8, 100, True, 1.0, "by fairbits' own recipe").words
-    assert "8 trainings on these rows by fairbits' own recipe share it" in words
+    assert "8 trainings on these rows by fairbits' own recipe agree on it" in words
     assert 'train = "module:function"' in words
     own = Origin((share,), "", None, 8, 100, True, 1.0, "by your own recipe (a:b)").words
     assert "module:function" not in own

@@ -94,7 +94,7 @@ def test_people_of_a_network_and_the_rule_as_a_region(rng: np.random.Generator) 
     subject = make_subject("people", network, SCHEMA, Table(codes, network.labels(codes).astype(np.float64)))
     audit = Audit.of(subject)
     found = audit.describe()
-    assert found.words.startswith("One rule tells people whose decision flips")
+    assert found.words.startswith("One rule describes people whose decision flips")
     assert f"of all {found.judged:,} rows judged" in found.words  # the half, not everybody
     (rule,) = found.rules
     assert rule.text.startswith("skill >= 5")

@@ -234,7 +234,7 @@ def details(entry: Mapping[str, Any]) -> Iterator[str]:
         yield _usable(entry)
     if entry["taken"] and entry["direct_bits"] is not None and entry["indirect_bits"] is not None:
         yield (
-            f"directly the score uses {entry['direct_bits']:.2f} bits of {entry['attribute']} per person (QID); the "
+            f"directly the score uses {entry['direct_bits']:.2f} bits of {entry['attribute']} per person; the "
             f"twin-averaged score still tells {entry['indirect_bits']:.2f} bits (at least "
             f"{entry['indirect_bits_low']:.2f})"
         )
