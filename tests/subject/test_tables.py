@@ -366,6 +366,27 @@ def test_truth_values_are_named_as_their_table_spells_them(said: object) -> None
     assert fairbits.infer_schema(frame, target="ok", protected="sex", favourable=said).favourable == "true"
 
 
+@pytest.mark.parametrize("spelled", [("False", "True"), ("FALSE", "TRUE"), ("false", "true")])
+def test_labels_spell_truth_values_as_their_file_does(spelled: tuple[str, str], tmp_path: Path) -> None:
+    """Arrow and pandas make truths of all of them; the file and its description go on saying True."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"owner": rng.choice(spelled, 60), "age": rng.integers(1, 9, 60)})
+    frame["ok"] = np.where(frame.age > 4, "yes", "no")
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    owner = Attribute(name="owner", kind="category", labels=spelled, protected=True)
+    schema = fairbits.Schema(
+        (owner, Attribute(name="age", kind="integer", low=1, high=8)), "ok", ("no", "yes"), favourable="yes"
+    )
+
+    def score(rows: pd.DataFrame) -> Any:
+        assert rows["owner"].dtype == bool
+        return rows["age"] / 10 + 0.1 * rows["owner"]
+
+    measured = fairbits.Audit(score, tmp_path / "people.csv", schema).measure()
+    assert measured.evaluation.k.min() == measured.evaluation.k.max() == 2
+    assert measured.schema["owner"].read(1) == spelled[1]
+
+
 def test_numbers_that_name_people_are_no_attribute() -> None:
     numbered = np.random.default_rng(0).permutation(40) * 3
     frame = pd.DataFrame({"person": numbered, "sex": list("fm") * 20, "age": [30, 40] * 20})

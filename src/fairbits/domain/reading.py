@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from fairbits import sandbox
 from fairbits.domain.attribute import Attribute, Category
-from fairbits.domain.table import BINARY, numpy_of, place_of
+from fairbits.domain.table import BINARY, TRUTHS, numpy_of, place_of
 from fairbits.errors import TableError
 
 if TYPE_CHECKING:
@@ -113,8 +113,6 @@ _SECONDS, _BYTES_PER_SECOND = 12.0, 20e6
 _sound: set[tuple[Any, ...]] = set()
 #: A number as pandas reads one, a name such as "007" not among them.
 _NUMBER = re.compile(r"\s*[+-]?(?:(?:0|[1-9]\d{0,17})(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?\s*")
-#: What pandas reads as truth values.
-_TRUTHS = frozenset(("True", "TRUE", "true", "False", "FALSE", "false"))
 _SEPARATORS = {";": "semicolon", "\t": "tab", "|": "bar"}
 #: What pandas.read_csv reads as missing in a column of text.
 NA_TEXTS = frozenset(
@@ -344,7 +342,7 @@ def _read_texts(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
                     f"{texts[0].as_py()!r}); save it with decimal points."
                 )
         present = texts.filter(pc.invert(pc.is_in(texts, value_set=gone))).to_pylist()
-        truths = _TRUTHS.issuperset(present)
+        truths = TRUTHS.issuperset(present)
         if len(present) in (0, len(texts)) or not (truths or all(map(_NUMBER.fullmatch, present))):
             continue
         emptied = pc.if_else(pc.is_in(column, value_set=gone), pa.scalar(None, pa.string()), column)

@@ -155,15 +155,20 @@ def text_of(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
+#: What pandas and Arrow read as truth values, which are "true" and "false" from then on.
+TRUTHS = frozenset(("True", "TRUE", "true", "False", "FALSE", "false"))
+
+
 def places_of(column: Any, labels: tuple[str, ...], what: str, kind: str) -> Codes:
     """The position of each value among some labels, NaN where it is missing.
 
     Blanks around a value mean nothing, unless they tell labels apart. 1, 1.0, "1" and, where no label is so spelled,
-    "01" are the same, whatever the reader made of the column.
+    "01" are the same, and so are True and "true", whatever the reader made of the column.
     """
     bare = Counter(label.strip() for label in labels)
     places = {label.strip(): place for place, label in enumerate(labels) if bare[label.strip()] == 1}
     places |= {label: place for place, label in enumerate(labels)}
+    places = {label.lower(): place for label, place in places.items() if label in TRUTHS} | places
     coded = column.dictionary_encode()
     values = coded.dictionary.to_pylist()
     texts = [text_of(value) for value in values]

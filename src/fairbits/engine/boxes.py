@@ -385,8 +385,10 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
             ends = np.array([attribute.low, attribute.upper], dtype=np.float64)
         else:
             ends = attribute.domain_values()
-        line = isinstance(part, Numeric) and (is_interval(attribute) or _even(ends))
-        inputs = _encoded(encoding, column, ends[[0, -1]] if line else ends)  # of millions, two say all about a line
+        line = part if isinstance(part, Numeric) and (is_interval(attribute) or _even(ends)) else None
+        inputs = _encoded(
+            encoding, column, ends if line is None else ends[[0, -1]]
+        )  # of millions, two say all about a line
         rows = inputs @ first[part.columns]
         row_sizes = np.abs(inputs) @ first_sizes[part.columns]
         most = row_sizes.max(axis=0)
@@ -394,11 +396,11 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
             bias += rows[0]
             still = still + most
             factor *= 1 if is_interval(attribute) else len(ends)
-        elif line:
-            one = _numbers(column, ends, parts if is_interval(attribute) else None, part)
-            bias += one.origin * first[part.column]
+        elif line is not None:
+            one = _numbers(column, ends, parts if is_interval(attribute) else None, line)
+            bias += one.origin * first[line.column]
             numeric.append(one)
-            most = (abs(one.origin) + abs(one.gauge) * len(one.values)) * first_sizes[part.column]
+            most = (abs(one.origin) + abs(one.gauge) * len(one.values)) * first_sizes[line.column]
         else:
             if len(ends) > MAX_SET:
                 raise CapabilityError(

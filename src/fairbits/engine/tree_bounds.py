@@ -245,9 +245,9 @@ def _cells(
         return np.asarray(inputs <= cuts if rising else ~(inputs <= cuts))
 
     # The last code of the first side of each cut, or -1: as whole numbers, which are in the order of the doubles.
-    ends = np.array([attribute.low, attribute.upper], dtype=np.float64)
-    begin, end = ends.astype(np.int64) if attribute.discrete else _ordered(ends)
-    value_of = (lambda whole: whole.astype(np.float64)) if attribute.discrete else _doubles
+    bounds = np.array([attribute.low, attribute.upper], dtype=np.float64)
+    begin, end = bounds.astype(np.int64) if attribute.discrete else _ordered(bounds)
+    value_of = _whole if attribute.discrete else _doubles
     low, high = np.full(len(cuts), begin - 1), np.full(len(cuts), end)
     while (low < high).any():
         middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up, of numbers whose sum may be too large
@@ -267,6 +267,10 @@ def _ordered(values: Floats) -> Ints:
     """Whole numbers in the order of doubles: neighbours differ by 1."""
     bits = np.asarray(values + 0.0, dtype=np.float64).view(np.int64)  # -0.0 is 0.0
     return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+
+
+def _whole(numbers: Ints) -> Floats:
+    return numbers.astype(np.float64)
 
 
 def _doubles(order: Ints) -> Floats:
