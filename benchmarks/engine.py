@@ -3,7 +3,8 @@
 The useful rate counts two operations per multiply-add after the first layer of the network as it stands
 (nothing is counted for the first layer, activations, scores and classes; the last layer counts with both its
 outputs), for whole `evaluate` calls. Both rates are measured in turns in one process with the same number of
-threads: `best` compares the best of each, `median` is the median of the ratios of neighbours in time.
+threads (CPU seconds where it is one): `best` compares the best of each, `median` is the median of the ratios of
+neighbours in time.
 
 The second table says what a row of `gradients` costs, counted in twins that `evaluate` measures in that time.
 
@@ -85,10 +86,10 @@ def make_codes(n: int, numeric: int, lookups: tuple[int, ...]) -> np.ndarray:
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.float64)
 
 
-def seconds(action: Callable[[], object]) -> float:
-    begin = time.perf_counter()
+def seconds(action: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    begin = clock()
     action()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 def describe(numeric: int, lookups: tuple[int, ...]) -> str:
@@ -101,13 +102,14 @@ def measure(m: int, numeric: int, lookups: tuple[int, ...], threads: int, args: 
     codes = make_codes(n, numeric, lookups)
     matrix = np.random.default_rng(2).random((SIZE, SIZE), dtype=np.float32)
     engine, product, result = [], [], None
+    clock = time.process_time if threads == 1 else time.perf_counter
     with threadpool_limits(threads):
         for _ in range(args.rounds):
-            product.append(seconds(lambda: matrix @ matrix))
+            product.append(seconds(lambda: matrix @ matrix, clock))
             time.sleep(0.05)  # the matrix product's threads spin for a while before they let go of their cores
-            begin = time.perf_counter()
+            begin = clock()
             result = evaluate(plan, codes, epsilon=0.025, partition="constrained", threads=threads)
-            engine.append(time.perf_counter() - begin)
+            engine.append(clock() - begin)
     peak = 2.0 * SIZE**3 / min(product) / 1e9
     rate = 2.0 * MULTIPLY_ADDS * n * m / min(engine) / 1e9
     ratios = [(2.0 * MULTIPLY_ADDS * n * m / e) / (2.0 * SIZE**3 / p) for e, p in zip(engine, product, strict=True)]
