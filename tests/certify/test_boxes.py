@@ -12,12 +12,12 @@ import pytest
 from scipy import special
 
 from fairbits.certify import boxes as boxes_module
-from fairbits.certify.boxes import DRAWN, Question, prove
+from fairbits.certify.boxes import DRAWN, Question, bound, prove
 from fairbits.certify.exact import class_bounds
 from fairbits.domain import Attribute, Encoding, Schema, Twins
 from fairbits.engine import FLIPPING, STEADY, box_network, margin_cuts
 from fairbits.engine.boxes import _curve_of
-from fairbits.engine.kernels.boxes import relax
+from fairbits.engine.kernels.boxes import EITHER, ON, relax
 from fairbits.measure.bits import constrained
 from fairbits.models import Activation, Network
 from fairbits.models.native.network import NAMES
@@ -133,6 +133,34 @@ def _flips_are_found(seed, hidden, head, coded, **about):
         assert (inside[STEADY] + inside[FLIPPING]).max() <= 1
     assert found.open == 0
     assert found.falsified == flips.sum()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_twins_are_bounded_apart_or_together_as_brute_force_allows(seed, activation):
+    rng = np.random.default_rng(seed)
+    schema = _schema()
+    twins, encoding = Twins(schema), Encoding.one_hot(schema)
+    network = _network(rng, encoding.width, (8, 6), "sigmoid", activation=activation)
+    boxes = box_network(network, schema, encoding, twins)
+    people, margin = _everybody(schema, encoding, twins, network)
+    cut = float(np.quantile(margin, 0.4)) + 1e-9
+    up, down = (margin >= cut).all(axis=1), (margin < cut).all(axis=1)
+    (_, last, masks), n = boxes.whole(), 60
+    ends = np.sort(np.floor(rng.random((n, 2, boxes.numeric)) * (last + 1)), axis=1)
+    sets = rng.integers(1, int(masks[0, 0]) + 1, (n, 1)).astype(np.uint64)
+    for apart in (EITHER, ON):
+        states = np.zeros((n, len(boxes.layers.kinds) + 1), np.int8)
+        states[:, -1] = apart
+        found = bound(boxes, (cut, cut), (ends[:, 0].copy(), ends[:, 1].copy(), sets.copy(), states), bins=128)
+        for i in range(n):
+            box = (np.array([STEADY]), ends[i : i + 1, 0], ends[i : i + 1, 1], sets[i : i + 1])
+            mine = _inside([box], boxes, people)[STEADY] > 0
+            steady = (up | down)[mine].mean()
+            assert found.certified[i] <= steady + 1e-12
+            assert found.flipping[i] <= 1.0 - steady + 1e-12
+            assert found.status[i] != STEADY or steady == 1.0
+            assert found.status[i] != FLIPPING or steady == 0.0
 
 
 @pytest.mark.parametrize("seed", range(4))

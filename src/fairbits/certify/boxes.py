@@ -173,7 +173,8 @@ def draw_witnesses(
     return Witnesses(boxes, counts.astype(np.int64), met[start, 1:], float((stands * flips).mean()))
 
 
-#: What a box promises, per open person: this, its certain share, and how nearly its bound settles it.
+#: What a box promises, per open person: this, its certain share, and how nearly its bound settles it, squared: what is
+#: far from that takes many splits.
 PROMISE = 0.01
 #: Open boxes that are kept; beyond, those with the fewest open people are put aside as they are.
 MAX_BOXES = 600_000
@@ -258,7 +259,7 @@ class _Proof:
         self.rng = rng
         self.volumes = Volumes(network.people)
         self.kind: Any = np.int64 if network.people < WHOLE else object
-        self.neurons = len(network.layers.kinds)
+        self.neurons = len(network.layers.kinds) + 1  # the last says whether twins are bounded apart
         self.n = 0
         self.pool = self._empty(1024)
 
@@ -350,7 +351,7 @@ class _Proof:
         certain = np.minimum(certified[going] + flipping[going], 1.0)
         unknown = people[going].astype(np.float64) * (1.0 - certain)
         pool["priority"][places] = priority = np.where((split[going] >= 0) & (unknown > 0.5), unknown, 0.0)
-        pool["promise"][places] = priority * (PROMISE + certain + nearness[going])
+        pool["promise"][places] = priority * (PROMISE + certain + nearness[going] ** 2)
         now = np.full(len(first), -1, np.int64)
         now[going] = places
         return now

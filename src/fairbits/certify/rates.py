@@ -163,7 +163,7 @@ class _Rates:
         self.boxes = 0
         first, last, masks = network.whole()
         self.open: dict[str, npt.NDArray[Any]] = {}
-        self._add(first, last, masks, np.zeros((1, len(network.layers.kinds)), np.int8))
+        self._add(first, last, masks, np.zeros((1, len(network.layers.kinds) + 1), np.int8))
 
     @property
     def lows(self) -> Doubles:

@@ -411,6 +411,8 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
             lookups.append((column, ends[order], rows[order], row_sizes[order]))
         magnitude = magnitude + most
     added, added_sizes = _twins(first, encoding, twins), _twins(first_sizes, encoding, twins, sizes=True)
+    alike = np.argsort(_by_effect(added), kind="stable") < (twins.m + 1) // 2
+    groups = np.stack([np.ones(twins.m, np.bool_), alike, ~alike if twins.m > 1 else alike])
     magnitude = magnitude + added_sizes.max(axis=0)
     still = still + added_sizes.max(axis=0)
     *_, size, _, step = _first_sums(network, schema, encoding, twins)
@@ -437,7 +439,8 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
         np.array([one.kind for curves in margin.curves for one in curves], dtype=np.int64),
         np.array([one.row for curves in margin.curves for one in curves]),
         np.ascontiguousarray(added),
-        np.stack([added.min(axis=0), added.max(axis=0)]),
+        groups,
+        np.stack([[added[some].min(axis=0), added[some].max(axis=0)] for some in groups]),
         np.ascontiguousarray(np.concatenate(steps, axis=1) if steps else nothing),
         len(numeric),
         ends_at.astype(np.int64),

@@ -399,9 +399,10 @@ def count_people(first: Any, last: Any, mask: Any) -> Any:
 
 @linked
 def _sums(  # noqa: PLR0912 - numeric attributes, then the others
-    layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: Any, spare: Any
+    layers: Any, slopes: Any, wanted: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
-    """Shares of a box's people by slopes · person, each attribute's part rounded down to whole steps.
+    """Shares of a box's people by slopes · person, each attribute's part rounded down to whole steps; none are counted
+    where none is more than ``wanted``.
 
     Gives (smallest sum, length of a step, how far sums may lie above what is counted, how far rounding may move a sum);
     ``parts`` gets the shares. A part of a real attribute counts by its least value: the others lie above it.
@@ -418,6 +419,8 @@ def _sums(  # noqa: PLR0912 - numeric attributes, then the others
         span += most - least
     bins, shares, sums = parts.shape[0], spare[0], spare[1]
     parts[:] = 0.0
+    if smallest + span + above <= wanted:
+        return smallest, 0.0, above, 0.0
     parts[0] = 1.0
     if span <= 0.0:
         return smallest, 0.0, above, SUM_ROUNDING * above
@@ -464,7 +467,7 @@ def share_above(
     layers: Any, slopes: Any, constant: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
     """A share of the box, rounded down, for which slopes · person + constant > 0 holds for certain."""
-    smallest, step, _, rounding = _sums(layers, slopes, first, last, masks, parts, spare)
+    smallest, step, _, rounding = _sums(layers, slopes, -constant, first, last, masks, parts, spare)
     base = smallest + constant - rounding
     total = 0.0
     for b in range(parts.shape[0]):
@@ -499,7 +502,7 @@ def share_flipping(
     gap = least_value(layers, rest, first, last, mask)
     if under + over + 2.0 * gap <= 0.0:
         return 0.0
-    smallest, step, above_count, rounding = _sums(layers, mean, first, last, mask, parts, spare)
+    smallest, step, above_count, rounding = _sums(layers, mean, -np.inf, first, last, mask, parts, spare)
     gap -= rounding
     total = 0.0
     for b in range(parts.shape[0]):
@@ -535,12 +538,13 @@ def _silent(lines: Any, k: int) -> Any:
 
 @linked
 def lower(  # noqa: PLR0912 - layer by layer, then down to the person
-    layers: Any, depth: int, count: int, rows: Any, lines: Any, blur: Any
+    layers: Any, depth: int, count: int, rows: Any, lines: Any, under: Any, factors: Any
 ) -> None:
     """Bound functions of the outputs of hidden layer ``depth`` from below by linear functions of the person.
 
     ``rows.here`` holds their factors and ``rows.constants`` their constants; the bounds' slopes and constants, and what
-    each twin adds, come out in ``rows``.
+    each twin adds, come out in ``rows``. ``under`` are the slopes of lower lines; ``factors`` gets what the bounds make
+    of every neuron's output, where there is room for it.
     """
     # Fields that are read in a loop would be counted as references there, which costs more than the sums.
     widths, here, there, constants = layers.widths, rows.here, rows.there, rows.constants
@@ -559,18 +563,18 @@ def lower(  # noqa: PLR0912 - layer by layer, then down to the person
             at, bias = np.uint64(k), biases[begin + k]
             if _silent(lines, begin + k):
                 here[at] = 0.0
-                continue
-            under, floor, over, roof = (
-                lines[0, begin + k],
+                continue  # factors of it count nowhere
+            flat, floor, over, roof = (
+                under[begin + k],
                 lines[1, begin + k],
                 lines[2, begin + k],
                 lines[3, begin + k],
             )
+            for r in range(factors.shape[0]):
+                factors[r, begin + k] = here[at, r]
             for r in range(columns):
                 factor = here[at, r]
-                if blur.shape[0]:
-                    blur[begin + k] += abs(factor) * lines[6, begin + k]
-                rest, slope = (floor, under) if factor > 0.0 else (roof, over)
+                rest, slope = (floor, flat) if factor > 0.0 else (roof, over)
                 slope *= factor
                 constants[r] += (factor * rest if factor != 0.0 else 0.0) + slope * bias
                 here[at, r] = slope
@@ -598,6 +602,54 @@ def lower(  # noqa: PLR0912 - layer by layer, then down to the person
 
 
 @linked
+def steepen(  # noqa: PLR0912 - up from the person, layer by layer
+    layers: Any, room: Any, twin: int, first: Any, last: Any, mask: Any, pace: float
+) -> None:
+    """Move the lower slopes of unsettled ReLUs so that a bound rises at the person for whom it is least."""
+    widths, begins, starts, biases, steps = layers.widths, layers.begins, layers.starts, layers.biases, layers.steps
+    positive, negative, wide, numeric = layers.positive, layers.negative, layers.wide, layers.numeric
+    factors, under, lines, low, high, slopes, values = (
+        room.factors[0], room.under, room.lines, room.low, room.high, room.slopes, room.values
+    )  # fmt: skip
+    for k in range(widths[0]):
+        values[k] = biases[k] + layers.twins[twin, k]
+    for i in range(numeric):
+        x = first[i] if slopes[i] >= 0.0 else last[i] + wide[i]
+        for k in range(widths[0]):
+            values[k] += steps[k, i] * x
+    for a in range(mask.shape[0]):
+        place, least = 0, np.inf
+        for v in range(layers.first_value[a], layers.first_value[a + 1]):
+            if (mask[a] >> np.uint64(v - layers.first_value[a])) & np.uint64(1) and slopes[v] < least:
+                place, least = v, slopes[v]
+        for k in range(widths[0]):
+            values[k] += steps[k, place]
+    for level in range(widths.shape[0] - 1):
+        begin, width, following = begins[level], widths[level], widths[level + 1]
+        most = 0.0
+        for k in range(begin, begin + width):
+            if factors[k] > 0.0 and low[k] < 0.0 < high[k] and layers.kinds[k] == RELU:
+                most = max(most, abs(factors[k] * values[k]))
+        if level + 2 < widths.shape[0]:
+            after = begins[level + 1]
+            for k in range(after, after + following):
+                values[k] = biases[k]
+            for j in range(width):
+                at = begin + j
+                if _silent(lines, at):
+                    continue
+                over = factors[at] <= 0.0
+                value = lines[2, at] * values[at] + lines[3, at] if over else under[at] * values[at] + lines[1, at]
+                base = starts[level + 1] + j * following
+                for k in range(following):
+                    values[after + k] += value * (positive[base + k] + negative[base + k])
+        if most > 0.0:
+            for k in range(begin, begin + width):
+                if factors[k] > 0.0 and low[k] < 0.0 < high[k] and layers.kinds[k] == RELU:
+                    under[k] = min(max(under[k] + pace * factors[k] * values[k] / most, 0.0), 1.0)
+
+
+@linked
 def _settle(state: Any, low: Any, high: Any, begin: int, width: int) -> None:
     """Let neurons whose sign is known by now, or was known of a larger box, have bounds that say so."""
     for k in range(begin, begin + width):
@@ -612,13 +664,14 @@ def _settle(state: Any, low: Any, high: Any, begin: int, width: int) -> None:
 
 
 @linked
-def _to_middle(layers: Any, first: Any, last: Any, masks: Any, centre: Any, tops: Any) -> Any:
-    """Pre-activations at the middle of a box: where a neuron is on there, its lower bound follows it, else it is 0.
+def _to_middle(layers: Any, group: int, first: Any, last: Any, masks: Any, centre: Any, tops: Any) -> Any:
+    """Pre-activations at the middle of a box and of a group of twins: where a neuron is on there, its lower bound
+    follows it, else it is 0.
 
     That choice costs one forward pass and certifies more than choosing by the neuron's bounds, which are lopsided in
     deep layers. Gives the margin there.
     """
-    biases, reach, steps, wide = layers.biases, layers.reach, layers.steps, layers.wide
+    biases, reach, steps, wide = layers.biases, layers.reach[group], layers.steps, layers.wide
     for k in range(layers.widths[0]):
         total = biases[k] + 0.5 * (reach[0, k] + reach[1, k])
         for i in range(layers.numeric):
@@ -632,12 +685,15 @@ def _to_middle(layers: Any, first: Any, last: Any, masks: Any, centre: Any, tops
 
 @linked
 def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
-    layers: Any, first: Any, last: Any, masks: Any, state: Any, low: Any, high: Any, centre: Any, lines: Any, work: Any,
-    rows: Any, slopes: Any, tilts: Any,
-) -> None:  # fmt: skip
-    """Bounds of every hidden neuron's pre-activation over a box and all twins, their lines, and the neurons' states."""
+    layers: Any, group: int, first: Any, last: Any, masks: Any, state: Any, room: Any
+) -> None:
+    """Bounds of every hidden neuron's pre-activation over a box and a group of twins, their lines, neurons' states."""
+    low, high, centre, lines, work, rows, slopes, tilts, sway = (
+        room.low, room.high, room.centre, room.lines, room.work, room.rows, room.slopes, room.tilts, room.sway
+    )  # fmt: skip
+    members = layers.groups[group]
     widths, begins, starts, biases, down = layers.widths, layers.begins, layers.starts, layers.biases, layers.down
-    steps, reach, wide, numeric, kinds = layers.steps, layers.reach, layers.wide, layers.numeric, layers.kinds
+    steps, reach, wide, numeric, kinds = layers.steps, layers.reach[group], layers.wide, layers.numeric, layers.kinds
     positive, negative, curves, slacks = layers.positive, layers.negative, layers.curves, layers.slacks
     here, constants, sums, added = rows.here, rows.constants, rows.slopes, rows.added
     for k in range(widths[0]):
@@ -655,7 +711,8 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
             floor += least
             roof += most
         low[k], high[k] = floor - slacks[0], roof + slacks[0]
-    none, chosen = np.empty(0), np.empty(TOGETHER // 2, np.int64)
+        sway[k] = reach[1, k] - reach[0, k]
+    none, chosen = np.empty((0, 0)), np.empty(TOGETHER // 2, np.int64)
     _settle(state, low, high, 0, widths[0])
     relax(layers, 0, widths[0], low, high, centre, lines, work)
     for level in range(1, widths.shape[0] - 1):
@@ -676,7 +733,7 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
             kind = kinds[after + k]
             open_sign = low[after + k] < 0.0 < high[after + k] and state[after + k] == EITHER
             if curves[after + k, 1] > 0.0 or (open_sign and kind != IDENTITY):
-                tilts[after + k] = 0.0
+                tilts[after + k], sway[after + k] = 0.0, 0.0
                 for side in range(2):
                     sign = 1.0 - 2.0 * side
                     constants[count + side] = sign * biases[after + k]
@@ -685,16 +742,18 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
                 chosen[count // 2] = after + k
                 count += 2
             if count == TOGETHER or (count and k == width - 1):
-                lower(layers, level - 1, count, rows, lines, none)
+                lower(layers, level - 1, count, rows, lines, lines[0], none)
                 for r in range(count):
                     at = chosen[r // 2]
                     for i in range(slopes.shape[0]):
                         slopes[i] = sums[i, r]
                         tilts[at, i] += 0.5 * abs(slopes[i])
                     found = constants[r] + least_value(layers, slopes, first, last, masks)
-                    least = np.inf
+                    least, most = np.inf, -np.inf
                     for z in range(added.shape[0]):
-                        least = min(least, added[z, r])
+                        if members[z]:
+                            least, most = min(least, added[z, r]), max(most, added[z, r])
+                    sway[at] += 0.5 * (most - least)
                     found += least - slacks[level]
                     if r % 2:
                         high[at] = min(high[at], -found)
@@ -709,6 +768,10 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
 FEW = 32
 #: How much the slopes of the bounds count beside the looseness of unsettled neurons when an attribute is chosen.
 SLOPES = 0.3
+#: Slopes are moved so often where a bound settles so much of the way, at least.
+STEPS, NEAR = 3, 0.3
+#: Twins are bounded apart where they weigh so much more than any attribute.
+APART = 1.0
 
 
 class Layers(NamedTuple):
@@ -724,7 +787,8 @@ class Layers(NamedTuple):
     kinds: Integers  # by neuron: its activation
     curves: Doubles  # by neuron: alpha, largest curvature, that by e^-|x|, steepest slope, the library's own error
     twins: Doubles
-    reach: Doubles
+    groups: Any  # which twins are bounded together: all of them, or in halves that are alike
+    reach: Doubles  # by group: the least and the most that one of its twins adds to the first layer
     steps: Doubles
     numeric: int
     first_value: Integers
@@ -743,6 +807,120 @@ class Layers(NamedTuple):
     point_slack: float  # for single people: 0 where all sums are exact
 
 
+class Room(NamedTuple):
+    """Room for what is found about one box, and for the way there."""
+
+    centre: Doubles
+    tops: Doubles
+    errors: Doubles
+    low: Doubles
+    high: Doubles
+    lines: Doubles
+    work: Any
+    rows: Rows
+    slopes: Doubles
+    tilts: Doubles  # by neuron: how much it changes with each input
+    sway: Doubles  # by neuron: how much it changes between twins
+    factors: Doubles  # by side and neuron: what the margin's bound makes of its output
+    under: Doubles  # by neuron: the slope of its lower line
+    values: Doubles
+    added: Doubles
+    pulls: Doubles  # by attribute, then of the twins: how much of the bounds' looseness comes with it
+
+
+class Lines(NamedTuple):
+    """Bounds of the margin by group of twins and side: from below, and of its opposite; linear in the person."""
+
+    slopes: Doubles
+    added: Doubles  # what each twin adds
+    constants: Doubles
+    floors: Doubles  # the least over the box, before what the twins add
+
+
+@linked
+def _bound_margin(layers: Any, cut: float, below: float, sides: Any, room: Any) -> None:
+    """Linear bounds of the margin from below (side 0) and of its opposite (side 1), side by side in ``room.rows``."""
+    rows, depth, begin = room.rows, layers.widths.shape[0] - 2, layers.starts[layers.widths.shape[0] - 1]
+    for r in range(len(sides)):
+        sign = 1.0 - 2.0 * sides[r]
+        rows.constants[r] = sign * (layers.biases[-1] - (below if sides[r] else cut)) - layers.slacks[-1]
+        for k in range(layers.widths[depth]):
+            rows.here[k, r] = sign * layers.down[begin + k]
+    lower(layers, depth, len(sides), rows, room.lines, room.under, room.factors[: len(sides)])
+
+
+@linked
+def _ends(added: Any, members: Any) -> Any:
+    """The least and the most that a twin of a group adds."""
+    least, most = np.inf, -np.inf
+    for z in range(added.shape[0]):
+        if members[z]:
+            least, most = min(least, added[z]), max(most, added[z])
+    return least, most
+
+
+@linked
+def bound_group(
+    layers: Any, cut: float, below: float, group: int, first: Any, last: Any, mask: Any, state: Any, room: Any,
+    bounds: Any, steps: int,
+) -> Any:  # fmt: skip
+    """Bound the margin of one group of twins over a box; gives how nearly that settles their side.
+
+    The lower slopes of unsettled ReLUs follow the middle of the box, which is best for counting people; where that
+    bound nearly settles the box, slopes are also moved to raise it where it is least (alpha-CROWN: Xu, Zhang, Wang,
+    Wang, Jana, Lin, Hsieh, "Fast and Complete: Enabling Complete Neural Network Verification with Rapid and Massively
+    Parallel Incomplete Verifiers", ICLR 2021).
+    """
+    slopes, added, constants, floors = (
+        bounds.slopes[group // 2], bounds.added[group // 2], bounds.constants[group // 2], bounds.floors[group // 2]
+    )  # fmt: skip
+    lines, rows, pulls, numeric, members = room.lines, room.rows, room.pulls, layers.numeric, layers.groups[group]
+    margin = _to_middle(layers, group, first, last, mask, room.centre, room.tops) - cut
+    bound_neurons(layers, group, first, last, mask, state, room)
+    room.under[:] = lines[0]
+    _bound_margin(layers, cut, below, (0, 1), room)
+    for k in range(lines.shape[1]):
+        blur = (abs(room.factors[0, k]) + abs(room.factors[1, k])) * lines[6, k]
+        if blur > 0.0:
+            pulls[-1] += 2.0 * blur * room.sway[k]
+            for i in range(numeric):
+                pulls[i] += blur * room.tilts[k, i] * (last[i] - first[i] + 1.0)
+    error = _box_error(layers, first, last, mask, room.high, lines, room.errors)
+    for side in range(2):
+        slopes[side], added[side], constants[side] = (
+            rows.slopes[:, side],
+            rows.added[:, side],
+            rows.constants[side] - error,
+        )
+        floors[side] = constants[side] + least_value(layers, slopes[side], first, last, mask)
+        least, most = _ends(added[side], members)
+        pulls[-1] += 2.0 * SLOPES * (most - least)
+        for i in range(numeric):
+            pulls[i] += SLOPES * abs(slopes[side, i]) * (last[i] - first[i] + 1.0)
+        for a in range(mask.shape[0]):
+            small, large, _, _ = _among(layers, slopes[side], a, mask[a])
+            pulls[numeric + a] += large - small
+    side = 0 if margin >= 0.0 else 1
+    floor = floors[side] + _ends(added[side], members)[0]
+    near = min(abs(margin) / (abs(margin) - floor), 1.0) if floor < 0.0 else 1.0
+    if floor >= 0.0 or near < NEAR:
+        return near
+    room.factors[0], room.slopes[:], room.added[:] = room.factors[side], slopes[side], added[side]
+    for step in range(steps):
+        worst = 0
+        for z in range(members.shape[0]):
+            if members[z] and (not members[worst] or room.added[z] < room.added[worst]):
+                worst = z
+        steepen(layers, room, worst, first, last, mask, 0.5 * 0.8**step)
+        _bound_margin(layers, cut, below, (side,), room)
+        room.slopes[:], room.added[:], constant = rows.slopes[:, 0], rows.added[:, 0], rows.constants[0] - error
+        lowest = constant + least_value(layers, room.slopes, first, last, mask)
+        if lowest + _ends(room.added, members)[0] > 0.0:
+            slopes[side], added[side], constants[side], floors[side] = room.slopes, room.added, constant, lowest
+            break
+    return near
+
+
 @compiled
 def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     layers: Any, cut: float, below: float, firsts: Any, lasts: Any, masks: Any, states: Any, status: Any, steady: Any,
@@ -751,112 +929,125 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     """Bound the margin of every twin over some boxes, and what follows about decisions.
 
     From ``cut`` on a margin is favourable, under ``below`` it is not, and in between (rounding) it may be either.
-    ``nearness`` of an open box says how nearly its bound settles it: the margin of its middle, as a share of how far
-    that margin is from the bound.
+    ``states`` are those of the neurons; the last one is ON where twins are bounded in two groups, because more of the
+    bounds' looseness comes with them than with any attribute. ``nearness`` of an open box says how nearly its bound
+    settles it: the margin of its middle, as a share of how far that margin is from the bound.
     """
     m, neurons, inputs = layers.twins.shape[0], layers.kinds.shape[0], layers.steps.shape[1]
     point = _room(layers)
-    centre, tops, errors = point
-    low, high = np.empty(neurons), np.empty(neurons)
-    lines, work = np.empty((7, neurons)), np.empty((2, 2 * POINTS + 6))
-    chain = np.empty(2 * POINTS + 6, np.int64)
     widest = layers.widths.max()
     rows = Rows(
         np.empty((widest, TOGETHER)), np.empty((widest, TOGETHER)), np.empty(TOGETHER), np.empty((inputs, TOGETHER)),
         np.empty((m, TOGETHER)),
     )  # fmt: skip
-    blur = np.empty(neurons)
-    tilts = np.zeros((neurons, inputs))
-    tilts[: layers.widths[0]] = np.abs(layers.steps)
-    slopes, between = np.empty((2, inputs)), np.empty(inputs)
-    # Row 0 bounds the margin from below, row 1 its opposite: the margin is at most what that leaves.
-    added = np.empty((2, m))  # what each twin adds to the bound
-    floors, constants = np.empty(2), np.empty(2)
+    work = np.empty((2, 2 * POINTS + 6))
+    room = Room(
+        point[0], point[1], point[2], np.empty(neurons), np.empty(neurons), np.empty((7, neurons)),
+        (work[0], work[1], np.empty(2 * POINTS + 6, np.int64)), rows, np.empty(inputs), np.zeros((neurons, inputs)),
+        np.zeros(neurons), np.zeros((2, neurons)), np.empty(neurons), np.empty(neurons), np.empty(m),
+        np.empty(layers.numeric + masks.shape[1] + 1),
+    )  # fmt: skip
+    room.tilts[: layers.widths[0]] = np.abs(layers.steps)
+    # By group, row 0 bounds the margin from below, row 1 its opposite: the margin is at most what that leaves.
+    bounds = Lines(np.empty((2, 2, inputs)), np.empty((2, 2, m)), np.empty((2, 2)), np.empty((2, 2)))
+    slopes, added, constants, floors = bounds
+    between, held = np.empty(inputs), np.empty((2, neurons), np.int8)
     parts, spare = np.empty(bins), np.empty((2, bins))
     person = np.empty(layers.numeric + masks.shape[1])
     countable = layers.wide.sum() == 0.0
     for box in range(firsts.shape[0]):
-        first, last, mask = firsts[box], lasts[box], masks[box]
+        first, last, mask, state = firsts[box], lasts[box], masks[box], states[box]
         if countable and count_people(first, last, mask) <= (1 if gaps.shape[0] else FEW):
             error = ask_everybody(
-                layers, cut, below, first, last, mask, person, point, added[0], box, status, steady, flipping
+                layers, cut, below, first, last, mask, person, point, room.added, box, status, steady, flipping
             )
             split[box] = -1
             if gaps.shape[0]:
                 for z in range(m):
-                    lows[box, z], highs[box, z] = added[0, z] - cut - error, added[0, z] - cut + error
-                gaps[box] = added[0].max() - added[0].min() + 2.0 * error
+                    lows[box, z], highs[box, z] = room.added[z] - cut - error, room.added[z] - cut + error
+                gaps[box] = room.added.max() - room.added.min() + 2.0 * error
             continue
-        margin = _to_middle(layers, first, last, mask, centre, tops) - cut
-        bound_neurons(
-            layers, first, last, mask, states[box], low, high, centre, lines, (work[0], work[1], chain), rows,
-            slopes[0], tilts,
-        )  # fmt: skip
-        blur[:] = 0.0
-        depth = layers.widths.shape[0] - 2
-        for side in range(2):
-            sign = 1.0 - 2.0 * side
-            rows.constants[side] = sign * (layers.biases[-1] - (cut if side == 0 else below)) - layers.slacks[-1]
-            for k in range(layers.widths[depth]):
-                rows.here[k, side] = sign * layers.down[layers.starts[depth + 1] + k]
-        lower(layers, depth, 2, rows, lines, blur)
-        error = _box_error(layers, first, last, mask, high, lines, errors)
-        for side in range(2):
-            slopes[side], added[side] = rows.slopes[:, side], rows.added[:, side]
-            least = rows.constants[side] + least_value(layers, slopes[side], first, last, mask)
-            floors[side], constants[side] = least - error, rows.constants[side] - error
-        lowest_below, lowest_above = added[0].min(), added[1].min()
+        groups, near = 2 if state[neurons] == ON else 1, 1.0
+        room.pulls[:] = 0.0
+        for g in range(groups):
+            held[g] = state[:neurons]
+            mine = bound_group(
+                layers,
+                cut,
+                below,
+                g + groups - 1,
+                first,
+                last,
+                mask,
+                held[g],
+                room,
+                bounds,
+                0 if gaps.shape[0] else STEPS,
+            )
+            near = min(near, mine)
+        for k in range(neurons):
+            if held[0, k] == held[groups - 1, k]:
+                state[k] = held[0, k]
         split[box] = -1
         steady[box], flipping[box] = 0.0, 0.0
+        all_up, all_down, some_up, some_down = True, True, False, False
+        for g in range(groups):
+            members = layers.groups[g + groups - 1]
+            least, most = _ends(added[g, 0], members)
+            all_up, some_up = all_up and floors[g, 0] + least >= 0.0, some_up or floors[g, 0] + most >= 0.0
+            least, most = _ends(added[g, 1], members)
+            all_down, some_down = all_down and floors[g, 1] + least > 0.0, some_down or floors[g, 1] + most > 0.0
         if gaps.shape[0]:
             for z in range(m):
-                lows[box, z], highs[box, z] = floors[0] + added[0, z], below - cut - (floors[1] + added[1, z])
+                lows[box, z], highs[box, z] = (
+                    floors[0, 0] + added[0, 0, z],
+                    below - cut - (floors[0, 1] + added[0, 1, z]),
+                )
             # Both bounds are linear in the same person: what they share of the person cancels out.
             for i in range(inputs):
-                between[i] = slopes[0, i] + slopes[1, i]
-            apart = constants[0] + constants[1] + least_value(layers, between, first, last, mask)
-            gaps[box] = max(0.0, below - cut - apart - lowest_below - lowest_above)
-            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur, tilts)
-        if floors[0] + lowest_below >= 0.0 or floors[1] + lowest_above > 0.0:
+                between[i] = slopes[0, 0, i] + slopes[0, 1, i]
+            apart = constants[0, 0] + constants[0, 1] + least_value(layers, between, first, last, mask)
+            gaps[box] = max(0.0, below - cut - apart - added[0, 0].min() - added[0, 1].min())
+            split[box] = _widest(layers, room.pulls, first, last, mask)
+        if all_up or all_down:
             status[box], steady[box] = STEADY, 1.0
-        elif floors[0] + added[0].max() >= 0.0 and floors[1] + added[1].max() > 0.0:
+        elif some_up and some_down:
             status[box], flipping[box] = FLIPPING, 1.0
         else:
-            status[box] = OPEN
-            floor = floors[0] + lowest_below if margin >= 0.0 else floors[1] + lowest_above
-            nearness[box] = min(abs(margin) / (abs(margin) - floor), 1.0) if floor < 0.0 else 1.0
-            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur, tilts)
+            status[box], nearness[box] = OPEN, near
+            split[box] = _widest(layers, room.pulls, first, last, mask)
+            if gaps.shape[0] == 0 and groups == 1 and m > 1 and room.pulls[-1] > room.pulls[:-1].max() * APART:
+                state[neurons] = ON
             if bins == 0:
                 continue
-            calm = 0.0
             for side in range(2):
-                calm += share_above(
-                    layers, slopes[side], constants[side] + added[side].min(), first, last, mask, parts, spare
-                )
-            steady[box] = calm * (1.0 - SHARE_ROUNDING)
-            flipping[box] = (1.0 - SHARE_ROUNDING) * share_flipping(
-                layers, slopes[0], constants[0] + added[0].max(), slopes[1], constants[1] + added[1].max(),
-                first, last, mask, parts, spare,
-            )  # fmt: skip
+                # Both groups of twins are compared with one linear function between their bounds.
+                between[:], apart = (slopes[0, side] + slopes[groups - 1, side]) / 2.0, np.inf
+                for g in range(groups):
+                    least, _ = _ends(added[g, side], layers.groups[g + groups - 1])
+                    rest = least_value(layers, slopes[g, side] - between, first, last, mask)
+                    apart = min(apart, constants[g, side] + least + rest)
+                steady[box] += share_above(layers, between, apart, first, last, mask, parts, spare)
+            steady[box] *= 1.0 - SHARE_ROUNDING
+            for g in range(groups):
+                other = groups - 1 - g
+                _, over = _ends(added[g, 0], layers.groups[g + groups - 1])
+                _, under = _ends(added[other, 1], layers.groups[other + groups - 1])
+                moved = share_flipping(
+                    layers, slopes[g, 0], constants[g, 0] + over, slopes[other, 1], constants[other, 1] + under,
+                    first, last, mask, parts, spare,
+                )  # fmt: skip
+                flipping[box] = max(flipping[box], (1.0 - SHARE_ROUNDING) * moved)
 
 
 @linked
-def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any, tilts: Any) -> Any:
-    """The attribute over whose range the two bounds change most; numeric ones first; -1 where the box is one person."""
+def _widest(layers: Any, pulls: Any, first: Any, last: Any, mask: Any) -> Any:
+    """The attribute with the largest pull; numeric ones first; -1 where the box is one person."""
     best, chosen = -1.0, -1
     for i in range(layers.numeric):
-        reach = last[i] - first[i]
-        removed = reach + 1.0  # twice what a half lacks: of two values, all the range there is
-        weight = SLOPES * (abs(below[i]) + abs(above[i])) * removed
-        for k in range(blur.shape[0]):
-            if blur[k] > 0.0:
-                weight += blur[k] * tilts[k, i] * removed
-        if reach >= 1.0 and weight > best:
-            best, chosen = weight, i
+        if last[i] > first[i] and pulls[i] > best:
+            best, chosen = pulls[i], i
     for a in range(mask.shape[0]):
-        small, large, _, values = _among(layers, below, a, mask[a])
-        least, most, _, _ = _among(layers, above, a, mask[a])
-        weight = large - small + most - least
-        if values > 1 and weight > best:
-            best, chosen = weight, layers.numeric + a
+        if _count(mask[a]) > 1 and pulls[layers.numeric + a] > best:
+            best, chosen = pulls[layers.numeric + a], layers.numeric + a
     return chosen
