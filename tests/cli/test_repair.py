@@ -31,7 +31,7 @@ def test_the_terminal(run: Run) -> None:  # noqa: F811
     shown = ask(run.folder, "--no-retrain", "--attack-budget", "500", "--threads", 1, "--all")
     assert "mean k of cases goes from" in " ".join(shown.split())
     assert "shrink-50" in shown
-    assert "Proved for everybody" in " ".join(shown.split())
+    assert "k ≤ 1 (proved) for everybody" in " ".join(shown.split())
     assert "fresh search" in shown
     assert "Between groups" in shown
     assert "Written, loaded again and compared" in look

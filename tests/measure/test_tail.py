@@ -66,7 +66,7 @@ def test_what_does_not_fit_is_not_extrapolated() -> None:
         (np.round(rng.random(2000), 1) * 0.9, "no generalised Pareto"),
         (np.zeros(2000), "no tail"),
         (rng.random(300), "300 people are too few"),
-        (np.append(rng.random(2000), 1.0), "nothing beyond"),
+        (np.append(rng.random(2000), 1.0), "nothing lies beyond"),
     ):
         found = tail_of(gaps, rng)
         assert found.extreme is None

@@ -291,7 +291,7 @@ def test_a_budget_that_nothing_meets(run: Run) -> None:
     assert "may lose up to 6.00 where 1.00 are allowed" in reason
     better = [replace(r, loss=-0.02) for r in repairs]
     _, reason = pick(better, result.before_plan, 0.01, rows=37)
-    assert "gains 2.00 points of accuracy on the 37 rows that were looked at, and may lose up to 6.00" in reason
+    assert "gains 2.00 points of accuracy on the 37 rows it was chosen on, and may lose up to 6.00" in reason
     named, _ = pick(repairs, result.before_plan, 0.01, choose="blind")
     assert named is not None
     assert named.name == "blind"
