@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,50 @@ def test_pronouns_in_texts_keep_their_form_and_their_capital() -> None:
     templates, values = templates_of_texts(["He shaves himself."], read_cues("pronouns-sex", Path(), "word"))
     assert values == [("male",)]
     assert templates == ["%(Word)s shaves %(word.reflexive)s."]
+
+
+def test_a_text_whose_word_stands_for_several_forms_is_left_out() -> None:
+    texts = ["She lost her wallet.", "He lost his wallet."]
+    assert templates_of_texts(texts, read_cues("pronouns-sex", Path(), "word"))[1] == [None, ("male",)]
+
+
+def test_accents_match_however_a_file_writes_them() -> None:
+    cues = read_cues({"sex": {"woman": ["Ärztin"], "man": ["Arzt"]}}, Path(), "word")
+    assert templates_of_texts([unicodedata.normalize("NFD", "Die ÄRZTIN.")], cues) == (["Die %(Word)s."], [("woman",)])
+
+
+def test_people_of_a_column_are_called_by_what_they_wrote() -> None:
+    table = pd.DataFrame({"text": ["Bob likes 5 %.", "Ann left."]})
+    made = Audit.from_texts(counted, table, column="text", families={"names": {"word": SEX}})
+    assert made.subject.schema["text"].labels == ("1: {Word} likes 5 %.", "2: {Word} left.")
+
+
+def test_numbers_and_days_are_said_as_people_write_them() -> None:
+    people = pd.DataFrame({"amount": [5.0, 9.5], "day": pd.to_datetime(["2024-01-02", "2024-03-01"])})
+    made = Audit.from_texts(
+        counted, people, template="{who}: {amount}, {day}.", families={"names": {"who": SEX}}
+    )  # fmt: skip
+    model = text_model(made.subject)
+    assert model is not None
+    assert [model.text_of(made.subject.table.codes[row], 0) for row in (0, 2)] == [
+        "Ann: 5, 2024-01-02.",
+        "Ann: 9.5, 2024-03-01.",
+    ]
+
+
+@pytest.mark.parametrize("values", [[5, None, 7], ["a", None, "b"]])
+def test_a_gap_cannot_be_said(values: list[Any]) -> None:
+    with pytest.raises(FairbitsError, match=r"column 'amount' has 1 missing values.*first is row 2"):
+        Audit.from_texts(
+            counted, pd.DataFrame({"amount": values}), template="{who} wants {amount}.", families={"n": {"who": SEX}}
+        )
+
+
+def test_a_file_of_cues_may_begin_with_a_mark_of_its_encoding(tmp_path: Path) -> None:
+    (tmp_path / "cues.csv").write_text("sex,word\nwoman,Ann\nman,Bob\n", encoding="utf-8-sig")
+    (tmp_path / "cues.toml").write_text('[sex]\nwoman = ["Ann"]\nman = ["Bob"]\n', encoding="utf-8-sig")
+    for name in ("cues.csv", "cues.toml"):
+        assert read_cues(name, tmp_path, "who").attributes == ("sex",)
 
 
 def test_a_text_whose_word_stands_for_several_values_is_left_out() -> None:

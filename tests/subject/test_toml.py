@@ -40,6 +40,10 @@ def test_dots_in_texts_are_no_keys() -> None:
     assert parse_toml(f'note = "{words}"\na.b.c = 1.5'.encode()) == {"note": words, "a": {"b": {"c": 1.5}}}
 
 
+def test_a_file_may_begin_with_a_mark_of_its_encoding() -> None:
+    assert parse_toml('name = "ä"'.encode("utf-8-sig")) == {"name": "ä"}
+
+
 def test_what_an_owner_says_of_a_model_is_kept_and_moves_no_figure(tmp_path: Path) -> None:
     plain = build_subject(ordinary_schema(), "said")
     about = {"purpose": "credit", "owner": "risk", "version": "7"}

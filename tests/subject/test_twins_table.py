@@ -67,8 +67,10 @@ def test_people_are_measured_over_the_twins_that_are_there() -> None:
 
 
 def test_repetitions_are_averaged_and_make_the_null() -> None:
-    noise = twins(frame(people=30, noise=0.1, repeats=4)).measure().noise
+    measured = twins(frame(people=30, noise=0.1, repeats=4)).measure()
+    noise = measured.noise
     assert noise is not None
+    assert measured.summary()["kind"] == "statistical"
     assert (noise.repeats, noise.people) == (4, 30)
     assert noise.quantile == pytest.approx(1.96 * 0.1 * np.sqrt(2 / 4), rel=0.2)
     assert noise.null_q_inf_mean > 0.5

@@ -20,10 +20,11 @@ import csv
 import io
 import re
 import tomllib
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from string import Formatter
@@ -32,7 +33,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Decoder, Schema
+from fairbits.domain import Codes, Decoder, Schema, text_of
 from fairbits.errors import SchemaError, choose_from
 from fairbits.randomness import generator
 
@@ -125,7 +126,7 @@ def read_cues(source: Any, folder: Path, slot: str) -> CueFamily:
     if path.stat().st_size > MAX_BYTES:
         raise SchemaError(f"the file of cues {str(path)!r} has more than {MAX_BYTES:,} bytes; keep fewer words.")
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")
         return _of_csv(content, source) if kind == ".csv" else _of_document(tomllib.loads(content), source)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         what = "TOML" if kind == ".toml" else "text in UTF-8"
@@ -322,7 +323,7 @@ class Wording:
         if not order:
             return [template % ()] * len(codes)
         values = {
-            name: [str(one).replace("%", "%%") for one in decoder.values(columns[name], codes).tolist()]
+            name: [text_of(one).replace("%", "%%") for one in _days(decoder.values(columns[name], codes)).tolist()]
             for name in set(order)
         }
         return [template % row for row in zip(*(values[name] for name in order), strict=True)]
@@ -336,6 +337,11 @@ class Wording:
         return found
 
 
+def _days(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Dates as a person writes them; other values as they are."""
+    return np.datetime_as_string(values, unit="auto") if values.dtype.kind == "M" else values
+
+
 def _together(slots: Mapping[str, Sequence[Mapping[str, str]]]) -> list[Words]:
     count = max(map(len, slots.values())) if all(slots.values()) else 0
     return [_spelled({slot: found[i % len(found)] for slot, found in slots.items()}) for i in range(count)]
@@ -344,12 +350,15 @@ def _together(slots: Mapping[str, Sequence[Mapping[str, str]]]) -> list[Words]:
 def templates_of_texts(texts: Sequence[str], family: CueFamily) -> tuple[list[str], list[tuple[str, ...] | None]]:
     """Texts whose cues became slots, and the values that their words stand for.
 
-    None of a text that has no word of the family, or words that stand for different values, as one of them alone may.
+    None of a text that has no word of the family, or words that stand for different values, as one of them alone may,
+    or for several forms: nothing tells whether "her" is "him" or "his".
     """
-    spelled: dict[str, tuple[str, set[tuple[str, ...]]]] = {}
+    spelled: dict[str, tuple[set[str], set[tuple[str, ...]]]] = {}
     for cue in family.cues:
         for form, word in cue.forms.items():
-            spelled.setdefault(word.lower(), (form, set()))[1].add(cue.values)
+            forms, stands = spelled.setdefault(_composed(word).lower(), (set(), set()))
+            forms.add(form)
+            stands.add(cue.values)
     known = "|".join(re.escape(word) for word in sorted(spelled, key=len, reverse=True))
     pattern = re.compile(rf"(?<!\w)(?:{known})(?!\w)", re.IGNORECASE)
     templates, values = [], []
@@ -357,14 +366,19 @@ def templates_of_texts(texts: Sequence[str], family: CueFamily) -> tuple[list[st
         found: set[tuple[str, ...]] = set()
 
         def slot(match: re.Match[str], found: set[tuple[str, ...]] = found) -> str:
-            form, stands = spelled[match[0].lower()]
-            found |= stands
+            forms, stands = spelled[match[0].lower()]
+            found |= stands if len(forms) == 1 else {(), *stands}
+            form = min(forms)
             name = "word" if form == "word" else f"word.{form}"
             return f"%({name.capitalize() if match[0][:1].isupper() else name})s"
 
-        templates.append(pattern.sub(slot, text.replace("%", "%%")))
+        templates.append(pattern.sub(slot, _composed(text).replace("%", "%%")))
         values.append(found.pop() if len(found) == 1 else None)
     return templates, values
+
+
+#: Letters and their accents in one piece, as most files have them.
+_composed = partial(unicodedata.normalize, "NFC")
 
 
 def marked(one: str, other: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:

@@ -411,7 +411,9 @@ class Measurement(Shown):
 
     @property
     def kind(self) -> FigureKind:
-        """What kind of figures about these rows they are: exact, or lower bounds where twins take some values only."""
+        """What figures about these rows are: exact, or estimates of what varies, or lower bounds of values left out."""
+        if self.noise is not None:
+            return "statistical"
         return "lower bound" if any(one.kind == "lower bound" for one in self.limits) else "exact"
 
     @property

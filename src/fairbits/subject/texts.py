@@ -6,6 +6,7 @@ table that does not say who is what has every person once under each combination
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Category, Schema, Table, arrow_of, table_from_arrow
+from fairbits.domain import Category, Schema, Table, arrow_of, table_from_arrow, whole_column
 from fairbits.errors import SchemaError, TableError, choose_from
 from fairbits.language import (
     REALISATIONS,
@@ -207,6 +208,8 @@ def _of_template(
     protected = next(iter(wordings.values())).values
     known = [name for name in protected if name in data.column_names]
     real = [one for one in used if one not in words]
+    for one in real:  # a text cannot leave open what its template says
+        whole_column(data, one, "column")
     inferred = (
         *(infer_schema(data.select(real), everything=True).attributes if real else ()),
         *(Category(name=slot, labels=tuple(words[slot])) for slot in used if slot in words),
@@ -278,7 +281,8 @@ def _of_column(
     if not kept:
         raise TableError(f"no text in {column!r} has words of {cues[_WORD].name!r} for one value; check the cues.")
     unique = {template: place for place, template in enumerate(dict.fromkeys(templates[i] for i in kept))}
-    labels = [f"{place + 1}: {shortened(template, 60)}" for template, place in unique.items()]
+    said = [re.sub(r"%\(([\w.]+)\)s", r"{\1}", template).replace("%%", "%") for template in unique]
+    labels = [f"{place}: {shortened(text, 60)}" for place, text in enumerate(said, 1)]
     count = text.get("realisations", REALISATIONS)
     wording = Wording(name, cues, column=column, texts=tuple(unique), realisations=count)
     protected = [Category(name=one, labels=values, protected=True) for one, values in wording.values.items()]
@@ -295,7 +299,7 @@ def _of_column(
     )
     left_out = (
         f"{len(texts) - len(kept):,} of {len(texts):,} texts are left out: they have no word of "
-        f"{cues[_WORD].name!r}, or words for different values."
+        f"{cues[_WORD].name!r}, or words for different values or forms."
     )
     labelled = decided["target"] is not None or split is not None
     bare = Table(np.empty((len(texts), 0)))

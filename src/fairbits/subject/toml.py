@@ -140,7 +140,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
 def parse_toml(content: bytes) -> dict[str, Any]:
     """TOML from outside as a dictionary."""
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("it is no text in UTF-8") from None
     if _LONG_KEY.search(text) is not None:  # what a key costs to read grows with the square of its parts

@@ -74,8 +74,7 @@ def wording_blocks(study: WordStudy) -> Iterator[Block]:
     yield Fold(
         "Mean scores by family", [TableBlock([label("family"), label("values"), figure("mean score", 3)], means)]
     )
-    yield Heading("What was asked")
-    yield Paragraph(f"One text in full{', after what the system says' if study.system else ''}:")
+    yield Heading(f"What was asked: one text in full{', after what the system says' if study.system else ''}")
     asked = [line for text in (study.system, study.prompt) for line in _lines(text)]
     yield from (
         Paragraph(Code(part)) for line in asked if line.strip() for part in wrap(line, LONG, drop_whitespace=False)
