@@ -285,7 +285,7 @@ class LoadingOptions:
 
     def given(self) -> dict[str, Any]:
         """What was granted, for functions that take grants."""
-        return {name: value for name, value in arguments_of(self).items() if value not in (None, False)}
+        return {name: value for name, value in arguments_of(self).items() if value is not None and value is not False}
 
     @property
     def typed(self) -> str:

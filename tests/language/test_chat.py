@@ -81,6 +81,28 @@ def test_costs_are_limited(fake: Fake, audit_file: Write) -> None:
     assert decider.cost == pytest.approx(decider.requests * 22 / 1e6)
 
 
+def test_costs_are_limited_where_no_tokens_are_counted(
+    fake: Fake, audit_file: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = fake(wary_of_women)
+    answer = model.answer
+    monkeypatch.setattr(model, "answer", lambda body: {**answer(body), "usage": None})
+    audit = Audit.of(audit_file(model.url, model="price = [1e6, 0]"), max_cost=600.0)
+    spent = chat_of(audit).cost
+    assert spent == pytest.approx(chat_of(audit).requests * 14, rel=0.2)
+    assert "about" in chat_of(audit).notes()[0]
+    with pytest.raises(OptionError, match="of 600 are spent; raise --max-cost"):
+        audit.words()
+
+
+@pytest.mark.parametrize("flag", ["--max-requests", "--max-cost"])
+def test_a_limit_of_nothing_lets_nothing_be_asked(fake: Fake, audit_file: Write, flag: str) -> None:
+    model = fake(wary_of_women)
+    found = CliRunner().invoke(app, ["measure", str(audit_file(model.url)), flag, "0"])
+    assert isinstance(found.exception, OptionError), found.output
+    assert not model.asked
+
+
 def test_answers_are_counted_where_there_are_no_log_probabilities(fake: Fake, audit_file: Write) -> None:
     said = iter(["Yes.", "no, sorry", "**Yes**", "I would rather not"] * 10_000)
     model = fake(lambda _: next(said))
@@ -121,7 +143,7 @@ def test_a_dry_run_asks_nothing(fake: Fake, audit_file: Write) -> None:
     found = CliRunner().invoke(app, ["measure", str(file), "--dry-run"])
     assert found.exit_code == 0, found.output
     assert not model.asked
-    assert found.stdout.count("Answer yes or no.") == 2
+    assert found.stdout.count("Answer yes or no.") == 3
     planned = int(found.stdout.split(" requests")[0].split()[-1])
     audit = Audit.of(file)
     tried = len(model.asked)  # whether it answers at all

@@ -234,7 +234,7 @@ CHUNK = 256
 MAX_ANSWER = 1_000_000
 #: Below this share of probability the options say little about what the model does.
 ENOUGH = 0.5
-#: Tokens of a text are about its letters divided by this, until the endpoint has counted some.
+#: Tokens of a text are about its letters divided by this, where the endpoint counts none.
 LETTERS = 4
 
 
@@ -304,7 +304,7 @@ class Chat:
         self._kept = {} if answers is None else _read(answers, options.max_model_bytes)
         self._lock = threading.Lock()
         #: Requests sent from here, and tokens in and out.
-        self.requests, self.tokens = 0, [0, 0]
+        self.requests, self.tokens, self.about = 0, [0, 0], ""
         self._mass: list[float] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -333,7 +333,9 @@ class Chat:
     def notes(self) -> tuple[str, ...]:
         """What was asked for, what it cost, and how much of the probability the options take."""
         cost = "" if self.cost is None else f", {self.cost:.4f} in the currency of its price"
-        found = [f"{self.requests:,} requests were answered by {self.url}, {sum(self.tokens):,} tokens{cost}."]
+        found = [
+            f"{self.requests:,} requests were answered by {self.url}, {self.about}{sum(self.tokens):,} tokens{cost}."
+        ]
         if self._mass:
             mass = float(np.mean(self._mass))
             words = f"the options {', '.join(map(repr, self.chat.options))} take {percent(mass, 0)} of the probability"
@@ -362,7 +364,7 @@ class Chat:
             return
         if self.chat.price is None:
             raise OptionError("--max-cost needs the price of a million tokens; write price = [in, out] under [model].")
-        each = [one / self.requests for one in self.tokens] if self.requests else [len(text) / LETTERS, 1.0]
+        each = [one / self.requests for one in self.tokens] if self.requests else self._guessed(text)
         more = count * (each[0] * self.chat.price[0] + each[1] * self.chat.price[1]) / 1e6
         if (self.cost or 0.0) + more > limit.max_cost:
             raise OptionError(
@@ -384,11 +386,14 @@ class Chat:
 
     def _ask(self, client: Client, missing: Sequence[tuple[str, str]]) -> None:
         def read(one: slice, content: bytes) -> None:
-            answer = self._answer_in(content)
+            (key, text), answer = missing[one.start], self._answer_in(content)
             with self._lock:
                 self.requests += 1
-                self.tokens = [mine + more for mine, more in zip(self.tokens, answer["tokens"], strict=True)]
-                self._keep(missing[one.start][0], answer)
+                counted = any(answer["tokens"])
+                self.about = self.about if counted else "about "
+                more = answer["tokens"] if counted else self._guessed(text)
+                self.tokens = [mine + one for mine, one in zip(self.tokens, more, strict=True)]
+                self._keep(key, answer)
 
         client.send(
             len(missing),
@@ -396,6 +401,10 @@ class Chat:
             lambda _: MAX_ANSWER,
             read,
         )
+
+    def _guessed(self, text: str) -> list[int]:
+        """About how many tokens a request takes, where the endpoint has not counted them."""
+        return [(len(self.chat.system) + len(text)) // LETTERS, int(self.chat.body(text)["max_tokens"])]
 
     def _answer_in(self, content: bytes) -> dict[str, Any]:
         """What is kept of an answer: its first words, the probabilities of options, and tokens."""

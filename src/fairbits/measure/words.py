@@ -469,6 +469,7 @@ def planned_requests(subject: Subject) -> tuple[list[str], int]:
         raise OptionError(f"{subject.name!r} decides about rows and not about texts; there are no prompts to show.")
     people = _people(subject)
     shown = [model.text_of(people[0], place, wording=each) for each in model.wordings.values() for place in (0, -1)]
+    shown.append(model.text_of(people[-1], 0))
     texts, twice = [], []
     rows = np.unique(subject.table.codes[:, model.schema.free_columns], axis=0, return_index=True)[1]
     for place, wording in enumerate(model.wordings.values()):
