@@ -124,6 +124,23 @@ def test_a_column_of_texts() -> None:
     assert model.text_of(made.subject.table.codes[0], 0) == "Ann likes 5 %."
 
 
+def test_a_column_of_texts_with_labels_and_people_held_out() -> None:
+    table = pd.DataFrame({
+        "text": ["Bob likes 5 %.", "nobody", "EVE met Ann.", "Leo left."], "paid": ["no", "yes", "yes", "no"],
+        "sex": ["it is", "not the", "words that", "say so"], "fold": [1, 0, 0, 1],
+    })  # fmt: skip
+    made = Audit.from_texts(
+        counted, table, column="text", families={"names": {"word": SEX}}, target="paid", split="fold"
+    )  # fmt: skip
+    people = made.subject.table
+    assert people.labels is not None
+    assert people.held_out is not None
+    assert people.labels.tolist() == [0, 1, 0]
+    assert people.held_out.tolist() == [True, False, True]
+    assert people.numbers.tolist() == [1, 3, 4]
+    assert [made.subject.schema.read(row)["sex"] for row in people.codes] == ["man", "woman", "man"]
+
+
 def test_pronouns_in_texts_keep_their_form_and_their_capital() -> None:
     templates, values = templates_of_texts(["He shaves himself."], read_cues("pronouns-sex", Path(), "word"))
     assert values == [("male",)]

@@ -287,22 +287,14 @@ def _of_column(
     wording = Wording(name, cues, column=column, texts=tuple(unique), realisations=count)
     protected = [Category(name=one, labels=values, protected=True) for one, values in wording.values.items()]
     schema = Schema((Category(name=column, labels=tuple(labels)), *protected), **decided)
-    codes = np.array(
-        [
-            [
-                unique[templates[i]],
-                *(one.labels.index(value) for one, value in zip(protected, found[i] or (), strict=True)),
-            ]
-            for i in kept
-        ],
-        dtype=np.float64,
-    )
+    told = {one.name: values for one, values in zip(protected, zip(*filter(None, found), strict=True), strict=True)}
+    given = data.take(kept)
+    for each, values in {column: [labels[unique[templates[i]]] for i in kept], **told}.items():
+        rest = given.drop_columns(each) if each in given.column_names else given
+        given = rest.append_column(each, [values])
     left_out = (
         f"{len(texts) - len(kept):,} of {len(texts):,} texts are left out: they have no word of "
         f"{cues[_WORD].name!r}, or words for different values or forms."
     )
-    labelled = decided["target"] is not None or split is not None
-    bare = Table(np.empty((len(texts), 0)))
-    whole = table_from_arrow(data, Schema((), **decided), file=file, split=split) if labelled else bare
-    people = replace(whole.rows(np.array(kept)), codes=codes, file=file)
+    people = replace(table_from_arrow(given, schema, file=file, split=split), numbers=np.array(kept) + 1)
     return schema, people, {name: wording}, (left_out,) if len(kept) < len(texts) else ()
