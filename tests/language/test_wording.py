@@ -141,6 +141,22 @@ def test_a_column_of_texts_with_labels_and_people_held_out() -> None:
     assert [made.subject.schema.read(row)["sex"] for row in people.codes] == ["man", "woman", "man"]
 
 
+def test_a_table_says_whose_rows_they_are_and_how_many_they_stand_for() -> None:
+    people = pd.DataFrame({"amount": [5, 9, 20, 30], "id": ["a", "b", "a", "c"], "times": [1, 2, 3, 4]})
+    given = {"families": {"names": {"who": SEX}}, "person": "id", "weight": "times"}
+    made = Audit.from_texts(counted, people, template="{who} wants {amount}.", **given)
+    table = made.subject.table
+    assert table.person is not None
+    assert table.weight is not None
+    assert table.person.tolist() == [0, 0, 1, 1, 0, 0, 2, 2]
+    assert table.weight.tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert made.words().families[0].people == 3  # their rows are not independent
+    texts = people.assign(text=["Ann wants 5.", "Bob wants 9.", "nobody", "Ann wants 30."])
+    table = Audit.from_texts(counted, texts, column="text", **given | {"families": {"n": {"word": SEX}}}).subject.table
+    assert table.person is not None
+    assert table.person.tolist() == [0, 1, 2]
+
+
 def test_pronouns_in_texts_keep_their_form_and_their_capital() -> None:
     templates, values = templates_of_texts(["He shaves himself."], read_cues("pronouns-sex", Path(), "word"))
     assert values == [("male",)]

@@ -384,6 +384,8 @@ class Audit:
         threshold: float | None = None,
         target: str | None = None,
         split: str | None = None,
+        person: str | None = None,
+        weight: str | None = None,
         chat: Mapping[str, Any] | None = None,
         answers: str | Path | None = None,
         name: str = "text",
@@ -416,6 +418,8 @@ class Audit:
             The score from which on a decision is favourable; 0.5 by default.
         target, split
             The columns of what was so, and of who was not trained on, as far as known; repairs need the first.
+        person, weight
+            The columns of whose each row is, and of how many people it stands for in rates and means.
         chat
             How a language model is asked: ``options``, ``model``, ``system``, ``answers``, ``temperature``, ``price``.
         answers
@@ -454,6 +458,8 @@ class Audit:
             threshold=threshold,
             target=target,
             split=split,
+            person=person,
+            weight=weight,
             name=name,
             answers=None if answers is None else Path(answers),
             options=ModelOptions.of(options),

@@ -414,10 +414,11 @@ def study_words(
 
 
 def _people(subject: Subject) -> Codes:
-    """Some of the people, whatever their protected values."""
-    codes = subject.table.codes
-    _, first = np.unique(codes[:, subject.schema.free_columns], axis=0, return_index=True)
-    first = np.sort(first)
+    """One row of some of the people, whatever their protected values."""
+    codes, person = subject.table.codes, subject.table.person
+    own = np.arange(len(codes)) if person is None else np.sort(np.unique(person, return_index=True)[1])
+    _, first = np.unique(codes[own][:, subject.schema.free_columns], axis=0, return_index=True)
+    first = own[np.sort(first)]
     return np.asarray(codes[first[sampled_rows(len(first), PEOPLE, np.random.default_rng(0))]])
 
 

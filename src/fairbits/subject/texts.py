@@ -59,6 +59,8 @@ def subject_of_texts(
     threshold: float | None = None,
     target: str | None = None,
     split: str | None = None,
+    person: str | None = None,
+    weight: str | None = None,
     encoder: Any = None,
     tokenizer: str | Path | None = None,
     name: str = "text",
@@ -98,7 +100,8 @@ def subject_of_texts(
         raise SchemaError(f"favourable is {favourable!r}; {choose_from(favourable, classes)}")
     decided = {"classes": classes, "favourable": favourable or classes[-1], "threshold": threshold, "target": target}
     read = _of_column if "column" in text else _of_template
-    schema, people, wordings, notes = read(text, data, families, decided, file, split)
+    aside = {"file": file, "split": split, "person": person, "weight": weight}
+    schema, people, wordings, notes = read(text, data, families, decided, aside)
     model = TextModel(made, schema, wordings)
     if isinstance(asked, TokenClassifier):
         notes = (*notes, *asked.notes)
@@ -186,8 +189,7 @@ def _of_template(
     data: Any,
     families: Mapping[str, Any],
     decided: Mapping[str, Any],
-    file: Path | None,
-    split: str | None,
+    aside: Mapping[str, Any],
 ) -> tuple[Schema, Table, dict[str, Wording], tuple[str, ...]]:
     """One template for everybody: its slots are columns of the table, or filled by cues."""
     first = next(iter(families.values()))[1]
@@ -217,17 +219,17 @@ def _of_template(
     attributes = (*inferred, *(Category(name=name, labels=one, protected=True) for name, one in protected.items()))
     schema = Schema(attributes, **decided)
     if len(known) == len(protected):
-        return schema, table_from_arrow(data, schema, file=file, split=split), wordings, ()
+        return schema, table_from_arrow(data, schema, **aside), wordings, ()
     if known:
         lost = next(name for name in protected if name not in known)
         raise TableError(f"the table has {known[0]!r} and not {lost!r}; it needs all protected attributes, or none.")
     if inferred or decided["target"] is not None:
-        given = table_from_arrow(data, Schema(inferred, **decided), file=file, split=split)
+        given = table_from_arrow(data, Schema(inferred, **decided), **aside)
     else:
-        given = Table(np.empty((1, 0)))
+        given = Table(np.empty((1, 0)), file=aside["file"])
     return (
         schema,
-        crossed(given, [len(one) for one in protected.values()], file),
+        crossed(given, [len(one) for one in protected.values()]),
         wordings,
         (
             f"the table does not say {', '.join(protected)}: each of its {len(given):,} rows stands once for every "
@@ -249,13 +251,14 @@ def _words(text: Mapping[str, Any], data: Any) -> dict[str, list[str]]:
     return dict(words)
 
 
-def crossed(given: Table, sizes: list[int], file: Path | None) -> Table:
-    """Every row of a table under every combination of protected values, each row one person."""
+def crossed(given: Table, sizes: list[int]) -> Table:
+    """Every row of a table under every combination of protected values, each row one person if no id says whose."""
     grid = np.stack(np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij"), axis=-1).reshape(-1, len(sizes))
-    person = np.repeat(np.arange(len(given)), len(grid))
-    rows = given.rows(person)
+    row = np.repeat(np.arange(len(given)), len(grid))
+    rows = given.rows(row)
     whole = np.column_stack([rows.codes, np.tile(grid, (len(given), 1))]).astype(np.float64)
-    return replace(rows, codes=np.ascontiguousarray(whole), numbers=person + 1, file=file, person=person)
+    person = row if given.person is None else rows.person
+    return replace(rows, codes=np.ascontiguousarray(whole), numbers=row + 1, person=person)
 
 
 def _of_column(
@@ -263,8 +266,7 @@ def _of_column(
     data: Any,
     families: Mapping[str, Any],
     decided: Mapping[str, Any],
-    file: Path | None,
-    split: str | None,
+    aside: Mapping[str, Any],
 ) -> tuple[Schema, Table, dict[str, Wording], tuple[str, ...]]:
     """A column of texts: the words in it that are cues of the first family become slots."""
     column = text["column"]
@@ -296,5 +298,5 @@ def _of_column(
         f"{len(texts) - len(kept):,} of {len(texts):,} texts are left out: they have no word of "
         f"{cues[_WORD].name!r}, or words for different values or forms."
     )
-    people = replace(table_from_arrow(given, schema, file=file, split=split), numbers=np.array(kept) + 1)
+    people = replace(table_from_arrow(given, schema, **aside), numbers=np.array(kept) + 1)
     return schema, people, {name: wording}, (left_out,) if len(kept) < len(texts) else ()

@@ -384,7 +384,7 @@ def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
 def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """People put into words, and a decider about texts."""
     check_section(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
-    known = {key: _TABLE[key] for key in ("path", "threshold", "target", "split", "favourable")}
+    known = {key: _TABLE[key] for key in ("path", "threshold", "target", "split", "person", "weight", "favourable")}
     model = dict(section_of(document, "model", (*_MODEL_KEYS, *CHAT_KEYS, "favourable", "encoder", "tokenizer")))
     table = section_of(document, "table", known)
     decider = _source(model, "model", file)
@@ -401,8 +401,7 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
         chat=chat,
         favourable=None if favourable is None else str(favourable),
         threshold=table.get("threshold"),
-        target=table.get("target"),
-        split=table.get("split"),
+        **{key: table.get(key) for key in ("target", "split", "person", "weight")},
         encoder=encoder,
         tokenizer=tokenizer,
         name=str(document.get("name", file.stem)),
