@@ -303,13 +303,14 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
         )
     check_names(table.column_names)
     table = _read_texts(table, file, delimiter)
+    times = [field.name for field in table.schema if pa.types.is_time(field.type)]
     whole = [field.name for field in table.schema if zeros and pa.types.is_integer(field.type)]
-    if whole:
-        # Columns such as "02139" are the text that they are: as numbers they would lose their zeros.
-        wanted = {"include_columns": whole, "column_types": dict.fromkeys(whole, pa.string())}
+    if whole or times:
+        # Columns such as "02139" or "13:30" are the text that they are: as numbers or times they would be others.
+        wanted = {"include_columns": whole + times, "column_types": dict.fromkeys(whole + times, pa.string())}
         texts = csv.read_csv(file, parse_options=parsing, convert_options=csv.ConvertOptions(**missing, **wanted))
-        for name in whole:
-            if pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
+        for name in texts.column_names:
+            if name in times or pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
                 table = table.set_column(table.column_names.index(name), name, texts[name])
     return table
 
