@@ -160,6 +160,18 @@ def test_a_declared_group_may_lack_one_column() -> None:
             attribute_of_section("sex", {"kind": "category", "labels": ["F", "M"], "columns": columns})
 
 
+@pytest.mark.parametrize(
+    "values",
+    [1.6e9 + np.arange(60) + 0.5, 100_000 + np.arange(60) % 3 / 10, np.append(100_000 + np.arange(59) / 10, 1e9)],
+)
+def test_ranges_of_numbers_that_differ_late_have_names_of_their_own(values: np.ndarray) -> None:
+    income = Attribute(name="income", kind="real", low=values.min(), high=values.max(), protected=True)
+    cut = coarsened(Schema((income,)), {"income": values}, max_twins=100)["income"]
+    assert len({name for name, _ in cut.ranges}) == len(cut.ranges) > 2
+    if values.max() < 1e9:
+        assert len({cut.read(code) for _, code in cut.ranges}) == len(cut.ranges)
+
+
 def test_protected_numbers_get_ranges_within_the_limit(rng: np.random.Generator) -> None:
     ages = rng.integers(17, 91, 500).astype(np.float64)
     sex = Attribute(name="sex", kind="category", labels=("F", "M"), protected=True)

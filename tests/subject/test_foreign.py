@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbits import Audit, Network, Schema, Table
@@ -257,3 +258,26 @@ def test_a_module_that_works_in_place_and_answers_with_one_buffer() -> None:
     truth = Audit(wired(), people(), SCHEMA).measure(threads=1)
     found = Audit(InPlace(), people(), SCHEMA, batch=100).measure(threads=1)
     assert found.evaluation.k.tolist() == truth.evaluation.k.tolist()
+
+
+COMPANY: dict[str, Callable[[Any], Any]] = {
+    "ranks": lambda rows: rows["a"].rank(pct=True),
+    "means": lambda rows: (rows["a"] - rows["a"].mean() + 9) / 20,
+    "codes of a category": lambda rows: 0.2 + 0.5 * rows["sex"].astype("category").cat.codes,
+    "dummies": lambda rows: pd.get_dummies(rows[["sex"]]).iloc[:, -1] * 0.5 + 0.2,
+}
+
+
+@pytest.mark.parametrize("kind", [*COMPANY, "normalised by batch"])
+def test_a_model_that_answers_by_the_company_in_a_question_is_refused(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    sex = rng.integers(0, 2, 90) if kind.startswith("normalised") else rng.choice(["f", "m"], 90)
+    people = pd.DataFrame({"sex": sex, "a": rng.integers(0, 9, 90)})
+    people["y"] = (people["a"] > 4).astype(int)
+    if kind not in COMPANY:
+        nn = pytest.importorskip("torch").nn
+        layers = (nn.BatchNorm1d(2, track_running_stats=False), nn.Linear(2, 1), nn.Sigmoid())
+    model = COMPANY[kind] if kind in COMPANY else nn.Sequential(*layers)
+    audit = Audit.from_table(model, people, target="y", protected=["sex"], favourable=1, as_is=True)
+    with pytest.raises(FairbitsError, match="depends on who else is asked about at the same time"):
+        audit.measure()

@@ -135,17 +135,18 @@ def test_pandas_categories_keep_their_order(model: Any) -> None:
 
 
 def test_files_hold_what_their_owner_reads(tmp_path: Path) -> None:
-    """Of a CSV file pandas makes its own: "NA" is missing, a date text, a postal code a number without its zeros."""
+    """Of a CSV file pandas makes its own: "NA" is missing, dates and times are text, a postal code a number."""
     rng = np.random.default_rng(3)
     frame = people().assign(
         race=lambda f: f["race"].map(RACES),
         country=rng.choice(["US", "NA", "None", "DE"], 900),
         since=rng.choice(["2023-04-01", "2021-12-31"], 900),
+        shift=rng.choice(["06:30", "14:30"], 900),
         zip=rng.choice(["02139", "94110", "10001"], 900),
         age=lambda f: np.where(rng.random(900) < 0.1, "NA", f["age"].astype(str)),
     )
     frame.to_csv(tmp_path / "people.csv", index=False)
-    words = [*WORDS, "country", "since", "zip"]
+    words = [*WORDS, "country", "since", "shift", "zip"]
     found = {}
     for reads, kinds in (({}, 4), ({"dtype": {"zip": str}}, 2)):
         read = pd.read_csv(tmp_path / "people.csv", **reads)

@@ -341,6 +341,7 @@ def test_numbers_that_are_names_take_no_other_values() -> None:
         (["January 3, 2022", "May 14, 2022"], "dates"),
         (["01/02/2022", "28/02/2022"], "dates"),
         ([20220103, 20211231], "dates"),
+        (["6:30", "14:30"], "times"),
         (["may", "march"], ""),
         ([20_000_000, 19_500_000], ""),
     ],
@@ -503,3 +504,38 @@ def test_numbers_of_billions_of_values_are_numbers_like_others(tmp_path: Path) -
     frame.to_csv(tmp_path / "people.csv", index=False)
     draft_subject(tmp_path / "people.csv", target="ok", protected=["sex"], out=tmp_path / "subject.toml")
     assert "[attributes.worth]" in (tmp_path / "subject.toml").read_text()
+
+
+@pytest.mark.parametrize("kind", ["cut", "intervals", "periods"])
+def test_spans_of_pandas_are_categories_and_reach_the_model_as_they_are(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    age, sex = rng.integers(0, 100, 200), rng.choice(["f", "m"], 200)
+    banded = pd.Series(pd.cut(age, [-1, 30, 60, 100]))
+    if kind != "cut":
+        banded = pd.Series(banded.array.astype(banded.cat.categories.dtype))
+    if kind == "periods":
+        banded = pd.Series(pd.PeriodIndex.from_fields(year=2000 + age // 34 * 30, month=np.ones_like(age), freq="M"))
+    people = pd.DataFrame({"band": banded, "sex": sex, "y": ((age > 40) | (sex == "m")).astype(int)})
+
+    def score(rows: pd.DataFrame) -> Any:
+        assert rows.band.dtype == banded.dtype
+        start = rows.band.dt.year - 1990 if kind == "periods" else pd.arrays.IntervalArray(rows.band).left
+        return np.clip(np.asarray(start, float) / 100 + 0.25 * (rows.sex == "m"), 0, 1)
+
+    audit = fairbits.Audit.from_table(score, people, target="y", protected=["band", "sex"], favourable=1)
+    assert audit.measure().evaluator.m == 6
+    assert (audit.measure().to_frame().k == 6).all()
+
+
+@pytest.mark.parametrize("wide", [np.arange(60) % 7 + 10**17, (np.arange(60) % 7 + 9) * 1e17])
+def test_numbers_beyond_what_codes_tell_apart_keep_nobody_from_an_audit(wide: Any) -> None:
+    people = pd.DataFrame({"sex": ["f", "m"] * 30, "account": wide, "y": [0, 1] * 30})
+    asked: dict[str, Any] = {"target": "y", "favourable": 1}
+    audit = fairbits.Audit.from_table(lambda rows: rows.sex == "m", people, protected=["sex"], **asked)
+    assert audit.measure().summary()["flip_rate"] == 1
+    kept = "account" in audit.subject.schema.names
+    assert kept == (wide.dtype == np.float64)
+    assert kept or "account (whole numbers beyond 1e15, which are not exact)" in audit.subject.notes[0]
+    if not kept:
+        with pytest.raises(fairbits.FairbitsError, match="'account' has bounds beyond 1e15"):
+            fairbits.Audit.from_table(lambda rows: rows.sex == "m", people, protected=["account"], **asked)

@@ -1,3 +1,4 @@
+from .attribute import MAX_WHOLE as MAX_WHOLE
 from .attribute import MISSING as MISSING
 from .attribute import Attribute as Attribute
 from .attribute import Category as Category

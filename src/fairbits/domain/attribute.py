@@ -30,7 +30,7 @@ MISSING = "(missing)"
 #: Values that are ever listed one by one.
 _MAX_VALUES = 20_000_000
 #: Whole numbers that a code holds exactly, and the largest step.
-_MAX_WHOLE, _MAX_STEP = 10**15, 10**300
+MAX_WHOLE, _MAX_STEP = 10**15, 10**300
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 #: A range that its name spells out: "32–38", or one value.
 _RANGE = re.compile(rf"{_NUMBER}(?:\s*(?:–|-|to)\s*{_NUMBER})?")
@@ -219,7 +219,7 @@ class Attribute:
             raise SchemaError(
                 f"attribute {self.name!r} has a bound of hundreds of digits; give one below 1e15."
             ) from None
-        if self.discrete and max(abs(self.low), abs(self.high)) > _MAX_WHOLE:
+        if self.discrete and max(abs(self.low), abs(self.high)) > MAX_WHOLE:
             raise SchemaError(
                 f"attribute {self.name!r} has bounds beyond 1e15 ({self.low:g} to {self.high:g}), where whole numbers "
                 f"are not exact; mend the cells, leave the column out, or give it another unit."
@@ -406,7 +406,10 @@ class Attribute:
             if not 0 <= place < len(self.labels):
                 raise SchemaError(f"attribute {self.name!r} takes {self.domain_text()}, but got {code:g}.")
             return self.shown_labels()[place]
-        return str(round(code)) if self.discrete else f"{code:g}"
+        if self.discrete:
+            return str(round(code))
+        short = f"{code:g}"
+        return short if abs(float(short) - code) <= self.stride / 2 else f"{code:.12g}"
 
     def read_twin(self, code: float) -> str:
         """The label of a twin's code: the name of its range where the attribute has ranges.

@@ -303,13 +303,14 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
         )
     check_names(table.column_names)
     table = _read_texts(table, file, delimiter)
+    times = [field.name for field in table.schema if pa.types.is_time(field.type)]
     whole = [field.name for field in table.schema if zeros and pa.types.is_integer(field.type)]
-    if whole:
-        # Columns such as "02139" are the text that they are: as numbers they would lose their zeros.
-        wanted = {"include_columns": whole, "column_types": dict.fromkeys(whole, pa.string())}
+    if whole or times:
+        # Columns such as "02139" or "13:30" are the text that they are: as numbers or times they would be others.
+        wanted = {"include_columns": whole + times, "column_types": dict.fromkeys(whole + times, pa.string())}
         texts = csv.read_csv(file, parse_options=parsing, convert_options=csv.ConvertOptions(**missing, **wanted))
-        for name in whole:
-            if pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
+        for name in texts.column_names:
+            if name in times or pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
                 table = table.set_column(table.column_names.index(name), name, texts[name])
     return table
 
@@ -396,17 +397,23 @@ def as_pandas(data: Any) -> Any:
 
 
 def _of_pandas(frame: Any) -> pa.Table:
-    """A data frame, whose columns may be named by numbers; one that mixes kinds of values is text."""
+    """A data frame, whose columns may be named by numbers; spans, and what mixes kinds of values, are text."""
+    import pandas as pd
     import pyarrow as pa
 
     named = frame.rename(columns=str)
     check_names(list(named.columns))
+    kinds = {name: getattr(kind, "categories", named[name]).dtype for name, kind in named.dtypes.items()}
+
+    def with_text(names: list[str]) -> pa.Table:
+        texts = {name: named[name].astype(object).map(str, na_action="ignore") for name in names}
+        return pa.Table.from_pandas(named.assign(**texts), preserve_index=False)
+
+    spans = [name for name, kind in kinds.items() if isinstance(kind, pd.IntervalDtype | pd.PeriodDtype)]
     try:
-        return pa.Table.from_pandas(named, preserve_index=False)
+        return with_text(spans)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        for name in [name for name in named.columns if named[name].dtype == object]:
-            named[name] = named[name].where(named[name].isna(), named[name].astype(str))
-        return pa.Table.from_pandas(named, preserve_index=False)
+        return with_text([*spans, *(name for name, kind in named.dtypes.items() if pd.api.types.is_object_dtype(kind))])
 
 
 #: What stands between the name of an attribute and its value in the name of a column: job_Sales, job=Sales.
@@ -463,5 +470,5 @@ def _zeros_and_ones(column: Any) -> npt.NDArray[np.float64] | None:
     kind = column.type
     if column.null_count or not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
-    values = numpy_of(column.cast(pa.float64()))
+    values = numpy_of(column.cast(pa.float64(), safe=False))
     return values if np.isin(values, (0.0, 1.0)).all() else None

@@ -437,16 +437,16 @@ def with_ranges(attribute: Attribute, values: Codes, count: int) -> Attribute:
     """The attribute cut into ranges that hold about as many people each; the median value stands for its range."""
     cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
     place = np.searchsorted(cuts, values, side="right")
-    ranges = []
-    for here in np.unique(place):
-        inside = np.sort(values[place == here])
-        low, high, middle = inside[0], inside[-1], inside[len(inside) // 2]
-        name = attribute.read(low) if low == high else f"{attribute.read(low)}–{attribute.read(high)}"
-        ranges.append((name, float(middle), float(low)))
+    inside = [np.sort(values[place == here]) for here in np.unique(place)]
+    ends = [(one[0], one[-1]) for one in inside]
+    for read in (attribute.read, "{:.17g}".format):  # the names of ranges differ, however many digits it takes
+        names = [read(low) if low == high else f"{read(low)}–{read(high)}" for low, high in ends]
+        if len({*names}) == len(names):
+            break
     return replace(
         attribute,
-        ranges=tuple((name, middle) for name, middle, _ in ranges),
-        cuts=tuple(low for _, _, low in ranges[1:]),
+        ranges=tuple((name, float(one[len(one) // 2])) for name, one in zip(names, inside, strict=True)),
+        cuts=tuple(float(low) for low, _ in ends[1:]),
     )
 
 

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Numeric, Schema, Table, Twins, Unseen
-from fairbits.errors import OptionError
+from fairbits.errors import ModelError, OptionError
 from fairbits.models import (
     Endpoint,
     ForeignModel,
@@ -75,6 +75,8 @@ MANNER = frozenset(
 PROBED, MAX_TWINS = 256, 16
 #: Scores of it that are asked again before an identity is used a second time.
 AGAIN = 16
+#: So many of them may come out otherwise on their own: neighbours at the same distance, told apart by rounding.
+ACCIDENTS = 3
 #: Scores are the same where they differ by no more than this (for a regression: this share of the largest).
 ROUNDING = 1e-5
 #: Standard errors by which two samples of varying answers may lie apart.
@@ -382,7 +384,31 @@ def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) ->
         return Probe()
     inputs = encoding.encode(people)
     first = np.array(model.scores(inputs), dtype=np.float64)
-    return Probe.of(first) if isinstance(model, Network) else Probe.of(first, fresh_scores(model, inputs))
+    if isinstance(model, Network):
+        return Probe.of(first)
+    found = Probe.of(first, fresh_scores(model, inputs))
+    inner = model.original if isinstance(model, Repeated) else model
+    if not (found.varies or isinstance(inner, TreeModel | Endpoint | TwinScores)):
+        _check_company(model, inputs, first)
+    return found
+
+
+def _check_company(model: Model, inputs: npt.NDArray[Any], first: npt.NDArray[np.float64]) -> None:
+    """Refuse a model whose answer about a person depends on who else is in the question: it has no twins to compare.
+
+    A few people are asked again beside nobody but themselves (some models take no single row).
+    """
+    chosen = _evenly(len(first), AGAIN)
+    alone = np.array([model.scores(np.repeat(inputs[i : i + 1], 2, axis=0))[0] for i in chosen], dtype=np.float64)
+    apart = ~(np.abs(alone - first[chosen]) <= _tolerance(first))
+    if apart.sum() > ACCIDENTS:
+        one = int(np.argmax(apart))
+        raise ModelError(
+            f"the model's score of a person depends on who else is asked about at the same time ({apart.sum()} of "
+            f"{len(chosen)} people are scored otherwise on their own, the first {alone[one]:.4g} in place of "
+            f"{first[chosen[one]]:.4g}); let it use the codes, means and ranks of its training, and not those of "
+            f"the rows in a question."
+        )
 
 
 def still_answers(probe: Probe, model: Model, encoding: Encoding, schema: Schema, table: Table) -> bool:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain import (
+    MAX_WHOLE,
     MISSING,
     Attribute,
     Category,
@@ -51,6 +53,7 @@ _PLACE = re.compile(
     r"|[a-z](Zip|PostCode|PostalCode)$",
     re.IGNORECASE,
 )
+_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
 _MONTHS = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
 _DATE = re.compile(
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T]\d{1,2}:\d{2}.*)?"
@@ -174,24 +177,29 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
     present = values.drop_null()
     different = pc.count_distinct(present).as_py()
     if pa.types.is_string(values.type):
-        if all(_DATE.fullmatch(text.as_py().strip()) for text in present.unique()):
-            return "dates"
+        texts = present.unique().to_pylist()
+        for how, what in ((_DATE, "dates"), (_TIME, "times")):
+            if all(how.fullmatch(text.strip()) for text in texts):
+                return what
         own = len(present) >= MIN_ROWS and different > DISTINCT * len(present)
         return "identifiers: nearly every row has a value of its own" if own else ""
     if pa.types.is_floating(values.type):
         return ""
-    if _are_days(present):
+    found = numbers(present, name)
+    if np.abs(found).max() > MAX_WHOLE:
+        return "whole numbers beyond 1e15, which are not exact"
+    if _are_days(found):
         return "dates"
-    if values.null_count == 0 and len(values) >= MIN_ROWS and (np.diff(numbers(present, "rows")) == 1).all():
+    if values.null_count == 0 and len(values) >= MIN_ROWS and (np.diff(found) == 1).all():
         return "identifiers: it counts the rows"
     named = _IDENTIFIER.search(name) is not None or _INNER_ID.search(name) is not None
     own = named and different == len(values) >= MIN_ROWS
     return "identifiers: every row has its own number" if own else ""
 
 
-def _are_days(column: Any) -> bool:
+def _are_days(found: npt.NDArray[np.float64]) -> bool:
     """Whether all whole numbers are dates written as yyyymmdd."""
-    values = np.unique(numbers(column, "dates"))
+    values = np.unique(found)
     if values[0] < _FIRST_DAY or values[-1] > _LAST_DAY:
         return False
     month, day = values // 100 % 100, values % 100
@@ -223,9 +231,9 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
             holds = None if seen.dtype == object else "text"  # "1" and "true" would be taken for numbers and truths
     else:
         values = numbers(column.drop_null(), name)
-        only = np.unique(values)
+        only, floats = np.unique(values), pa.types.is_floating(column.type)
         if not listed or len(only) > MAX_NUMBERS:
-            whole = bool((only == np.rint(only)).all())
+            whole = bool((only == np.rint(only)).all()) and (not floats or np.abs(only).max() <= MAX_WHOLE)
             allowed = tuple(places_of(name, values, protected=protected).tolist()) if whole else ()
             asked: dict[str, Any] = {"protected": protected, "missing": "model" if missing else None}
             make = Integer if whole else Real
