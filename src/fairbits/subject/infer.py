@@ -51,6 +51,7 @@ _PLACE = re.compile(
     r"|[a-z](Zip|PostCode|PostalCode)$",
     re.IGNORECASE,
 )
+_AMOUNT = re.compile(r"(?!\d+$)\W*\d[\d.,'’\s]*\W*")  # 3,487.78 or $1 200
 _MONTHS = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
 _DATE = re.compile(
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T]\d{1,2}:\d{2}.*)?"
@@ -176,8 +177,11 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
     if pa.types.is_string(values.type):
         if all(_DATE.fullmatch(text.as_py().strip()) for text in present.unique()):
             return "dates"
-        own = len(present) >= MIN_ROWS and different > DISTINCT * len(present)
-        return "identifiers: nearly every row has a value of its own" if own else ""
+        if len(present) < MIN_ROWS or different <= DISTINCT * len(present):
+            return ""
+        if all(_AMOUNT.fullmatch(text) for text in present.to_pylist()):
+            return f"numbers written as text, such as {present[0]}; write them as 1234.56"
+        return "identifiers: nearly every row has a value of its own"
     if pa.types.is_floating(values.type):
         return ""
     if _are_days(present):

@@ -75,7 +75,7 @@ def draft_blocks(draft: Draft, rows: int) -> Iterator[Block]:
         rules = f"{count} rule{'s' * (count > 1)}"
         yield Paragraph(f"{rules} for plausible twins, from pairs of values that hardly ever meet: see the file.")
     yield from paragraphs(
-        (f"Note: {note}" for note in (*draft.notes, *(() if subject is None else subject.notes))), "note"
+        (f"Note: {note}" for note in (*draft.notes, *(schema.notes if subject is None else subject.notes))), "note"
     )
     if draft.trouble is not None:
         yield Paragraph("The model does not fit yet; the file says why, where it is to be mended.", tone="warning")
