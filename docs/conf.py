@@ -30,7 +30,7 @@ def skip_elsewhere(app, what, name, member, skip, options):  # noqa: ARG001
     """Show a name once: those of the top level on its page, and nothing that another library wrote."""
     import fairbits
 
-    if str(getattr(member, "__module__", "") or "").startswith("matplotlib"):
+    if str(getattr(member, "__module__", "") or "").startswith(("matplotlib", "sklearn")):
         return True
     if what == "module" and app.env.current_document.docname != TOP and name in fairbits.__all__:
         return True

@@ -43,7 +43,7 @@ def built_in_list(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     yield table_by(
         rows,
         [
-            (label("subject"), lambda row: row["name"]),
+            (label("name"), lambda row: row["name"]),
             (figure("rows"), lambda row: row["rows"]),
             (figure("attributes"), lambda row: row["attributes"]),
             (figure("twins"), lambda row: row["m"]),
