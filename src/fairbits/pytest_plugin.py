@@ -63,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fairbits",
         action="append",
         default=[],
-        metavar="SUBJECT",
+        metavar="MODEL",
         help="Judge this model (a built-in name or an audit file): one test per check. May be given several times.",
     )
     for name in _OPTIONS:

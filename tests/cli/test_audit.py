@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from dataclasses import replace
@@ -118,6 +119,20 @@ def test_a_slow_model_is_not_repaired_where_that_would_overrun(measured: float, 
     assert ("fairbits repair" in said[-1][2]) == (outcome == "failed")
 
 
+def test_a_late_audit_still_repairs(tmp_path: Path) -> None:
+    """A busy machine leaves less time: what is left out is the attack, not the repair."""
+    settings = Settings(budget=Budget(evaluations=400), strategy="random", threads=1)
+    run = search_subject(load_subject("heart"), settings, tmp_path / "run")
+    pipeline = Pipeline(load_subject("heart"), AuditOptions(seconds=60.0, threads=1), run.folder)
+    pipeline.clock._begin -= 45.0
+    check = partial(check_time, "repair", pipeline.clock, pipeline.measured)
+    pipeline._do("repair", run, pipeline._repair, kept=lambda: False, check=check)
+    assert not pipeline.clock.faults
+    document = json.loads((run.folder / "repair.json").read_text())
+    assert document["attack_before"] is None
+    assert document["chosen"]
+
+
 def test_report_writes_where_it_is_told(run: Path, tmp_path: Path) -> None:
     shown = call("report", str(run), "--out", str(tmp_path / "here"))
     assert Path(shown.strip()) == tmp_path / "here" / "report.html"
@@ -160,7 +175,11 @@ def test_a_certified_run_is_replaced_where_that_is_asked_for(run: Path, tmp_path
     words = ("audit", "heart", "--budget", "1s", "--skip", "debug,repair,certify,proxies", "--out", copy)
     refused = fairbits(*words)
     assert (refused.returncode, "add --force to replace a run" in refused.stderr) == (2, True)
-    assert fairbits(*words, "--force").returncode == 0
+    done = fairbits(*words, "--force")
+    assert done.returncode == 0
+    assert re.findall(r"^(\w+) +not run: (.*)", done.stderr, re.M) == [
+        (stage, "--skip") for stage in ("debug", "repair", "certify", "proxies")
+    ]
     assert {"certify.json", "proxies.json", "repair.json"}.isdisjoint(path.name for path in copy.iterdir())
 
 

@@ -120,6 +120,26 @@ def test_a_run_says_both_shares(make_run: Maker, carrier: Network, monkeypatch: 
         debug_run(run, trainings=1)
 
 
+def test_where_time_is_over_the_smallest_set_goes_and_the_shares_stay(
+    make_run: Maker, carrier: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shares stand in the summary of a page; the smallest set of neurons is a detail."""
+    monkeypatch.setattr("fairbits.data.trainer.epochs_for", lambda _rows: 20)
+    over = False
+
+    def stage(words: str) -> None:
+        nonlocal over
+        over = over or words.startswith("looking for the smallest set")
+        if over:
+            raise OptionError("the time is over.")
+
+    run = make_run(carrier, rows=300, evaluations=400)
+    found = debug_run(run, samples=200, threads=1, stage=stage)
+    assert over
+    assert found.sets is None
+    assert found.origin.shares
+
+
 def frame(rng: np.random.Generator, rows: int = 400) -> pd.DataFrame:
     sex = rng.choice(["f", "m"], rows)
     skill = rng.integers(0, 10, rows)

@@ -277,5 +277,5 @@ def _soon() -> str:
 def test_help_says_how_it_is_called() -> None:
     done = fairbits("gate", "--help")
     assert done.returncode == 0
-    assert "fairbits gate [OPTIONS] [SUBJECT]" in done.stdout
+    assert "fairbits gate [OPTIONS] [MODEL]" in done.stdout
     assert all(name in done.stdout for name in ("--freeze", "--waivers", "--policy", "--update-baseline"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -392,6 +393,22 @@ def test_numbers_that_name_people_are_no_attribute() -> None:
     numbered = np.random.default_rng(0).permutation(40) * 3
     frame = pd.DataFrame({"person": numbered, "sex": list("fm") * 20, "age": [30, 40] * 20})
     assert fairbits.infer_schema(frame, protected="sex").names == ("sex", "age")
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        ("{:,.2f}", r"numbers written as text, such as 1,000\.50; write them as 1234\.56"),
+        ("$ {:.0f}", "numbers written as text"),
+        ("{:010.0f}", "identifiers"),
+        ("AP-{:.0f}", "identifiers"),
+    ],
+)
+def test_numbers_written_as_text_are_told_from_identifiers(form: str, reason: str) -> None:
+    frame = pd.DataFrame({"pay": [form.format(1000.5 + 7 * i) for i in range(40)], "sex": list("fm") * 20})
+    schema = fairbits.infer_schema(frame, protected="sex")
+    assert schema.names == ("sex",)
+    assert re.search(rf"pay \({reason}", schema.notes[0])
 
 
 def test_a_schema_of_numbers_still_reads_cells_with_zeros(tmp_path: Path) -> None:

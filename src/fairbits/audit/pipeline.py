@@ -141,10 +141,10 @@ class StageClock:
             self.seconds[stage] = None
             self.progress(stage, "failed", str(error))
 
-    def omit(self, stage: str, reason: str) -> None:
+    def omit(self, stage: str, event: str, why: str = "") -> None:
         """Leave a stage out."""
         self.seconds[stage] = None
-        self.progress(stage, reason, "")
+        self.progress(stage, event, why)
 
     def command(self, stage: str) -> str:
         """What does a stage that was left out."""
@@ -166,10 +166,11 @@ class StageClock:
 
 #: Values that neurons are held at between two looks at the clock.
 STEP = 64
-#: Repair is not begun after this share of the whole: it could not be ended in time.
-REPAIR_BEGIN = 0.6
-#: Repair asks a slow model about as often as measuring the table so many times does: not begun where less time is left.
-REPAIR_MEASURES = 10
+#: After this share of the whole, no fresh search attacks what is repaired: that is half of a repair's time.
+ATTACK_BY = 0.6
+#: Repair asks a slow model about as often as measuring the table so many times does, and takes so many seconds at the
+#: least: not begun where less time is left.
+REPAIR_MEASURES, REPAIR_LEAST = 10, 3.0
 
 
 def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: StageClock) -> int | None:
@@ -194,8 +195,7 @@ def check_time(stage: str, clock: StageClock, measured: float) -> None:
     limit = shares.debug_by if stage == "debug" else shares.repair_by
     clock.until(stage, limit)("not begun")
     left = limit - clock.now
-    late = clock.now > REPAIR_BEGIN * shares.seconds or left < REPAIR_MEASURES * measured
-    if stage == "repair" and limit < inf and late:
+    if stage == "repair" and limit < inf and left < max(REPAIR_LEAST, REPAIR_MEASURES * measured):
         raise LateError(
             f"{left:.1f} s of {shares.seconds:g} s were left, too few to end it in time; do it with: "
             f"{clock.command(stage)}"
@@ -345,9 +345,13 @@ class Pipeline:
         # Nobody but the people of a table of twins can be scored, and a language model is paid for each question. Where
         # no twin can score otherwise, by structure, it is 0 bits exactly, for everybody: a search, a cause and a repair
         # would spend the budget on finding nothing; what the score tells indirectly is what there is to find.
+        #: Stages that are left out, with the reason.
+        self.left_out = dict.fromkeys(options.skip, "--skip")
         few = isinstance(subject.model, models.TwinScores) or _asks_language_model(subject)
-        idle = ("search", "debug", "repair") if few or self._evaluator.blind else ()
-        self.options = replace(self.options, skip=self.options.skip.union(idle, ["certify"] if few else []))
+        if few or self._evaluator.blind:
+            why = "only twins that have been scored are compared" if few else "no twin can score differently"
+            self.left_out |= dict.fromkeys(("search", "debug", "repair", *(["certify"] if few else [])), why)
+        self.options = replace(self.options, skip=frozenset(self.left_out))
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
         self.clock = StageClock(self.shares, self.folder, progress, grants=subject.options.typed_grants())
         self.stop = stop or (lambda: False)
@@ -364,7 +368,8 @@ class Pipeline:
         clock.progress("plan", "plan", self.shares.words(self.options.skip))
         before = clock.now
         document = clock.timed("measure", self._measure)
-        self.measured = clock.now - before
+        if not isinstance(subject.model, models.Network):  # never slow, however busy the machine
+            self.measured = clock.now - before
         run = self._search()
         store.write_json(run.folder / report.MEASURED, document)
         if text_model(subject) is not None:
@@ -395,7 +400,7 @@ class Pipeline:
     def _search(self) -> store.Run:
         run, skip = self.before, "search" in self.options.skip
         if run is not None and (skip or self._enough(run)):
-            self.clock.omit("search", "skipped" if skip else "kept")
+            self.clock.omit("search", "skipped" if skip else "kept", self.left_out.get("search", ""))
             return run
         settings = self._settings(run)
 
@@ -454,12 +459,12 @@ class Pipeline:
         check: Callable[[], None] | None = None,
     ) -> None:
         """A stage after the search. What it cannot do is said, and the audit goes on."""
-        if stage in self.options.skip or self.stop():
-            self.clock.omit(stage, "skipped")
+        if stage in self.left_out or self.stop():
+            self.clock.omit(stage, "skipped", self.left_out.get(stage, "stopped"))
         elif kept():
             self.clock.omit(stage, "kept")
         elif idle:
-            self.clock.omit(stage, "skipped")
+            self.clock.omit(stage, "skipped", "all twins score the same")
         else:
             self.clock.tried(stage, lambda: work(run), check=check)
 
@@ -505,8 +510,9 @@ class Pipeline:
 
     def _repair(self, run: store.Run) -> None:
         options, shares = self.options, self.shares
+        late = shares.repair_by < inf and self.clock.now > ATTACK_BY * shares.seconds
         asked = RepairOptions(
-            attack_budget=Budget(seconds=shares.attack),
+            attack_budget=None if late else Budget(seconds=shares.attack),
             retrain=shares.retrain,
             quick=shares.quick,
             seed=options.seed,

@@ -218,12 +218,12 @@ JSON: Any = option(False, "Print JSON on stdout and nothing else.", flag="--json
 
 def subject_argument(default: Any = MISSING) -> Any:
     """The subject of a command; one that can go on with a run needs none."""
-    return argument(default, "A built-in name (see `fairbits data`) or an audit file (subject.toml).")
+    return argument(default, "A built-in name (see `fairbits data`) or an audit file (subject.toml).", metavar="MODEL")
 
 
 RUN: Any = argument(help="The folder (or address) of a run.", metavar="RUN")
 EITHER: Any = argument(
-    help="A built-in name, an audit file (subject.toml), or the folder of a run.", metavar="RUN|SUBJECT"
+    help="A built-in name, an audit file (subject.toml), or the folder of a run.", metavar="RUN|MODEL"
 )
 OUT: Any = option(None, "Folder (or address) of the run.", read=store.place_of, metavar="PLACE", shown="runs/…")
 RESUME: Any = option(None, "Go on with the run in this place.", read=store.place_of, metavar="RUN")

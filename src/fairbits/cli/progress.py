@@ -137,8 +137,8 @@ def _lines(console: Console) -> Callable[[str, str, str], None]:
         if event == "start":
             begin = time.monotonic()
         elif event != "say":
-            said = {"plan": harmless(words), "done": f"{time.monotonic() - begin:5.1f} s"}
-            console.print(f"{stage:<8} {said.get(event, f'{event}  {harmless(words)}')}".rstrip())
+            said = {"plan": harmless(words), "done": f"{time.monotonic() - begin:5.1f} s", "kept": "kept"}
+            console.print(f"{stage:<8} {said.get(event, f'not run: {harmless(words)}')}")
 
     return tell
 

@@ -169,6 +169,7 @@ def debug_run(
     attribution = work.attribution()
     labels = work.label_bits()
     # What may take long comes last: where time is over, everything else is there.
+    origin = work.origin(labels, trainings, patience=None if retrain or trainings else patience, alike=alike)
     held = work.sets() if inside and sets and trees is None and not alike else None
     result = DebugResult(
         subject=subject.name,
@@ -187,7 +188,7 @@ def debug_run(
         rho=rho,
         neurons=neurons,
         attribution=attribution,
-        origin=work.origin(labels, trainings, patience=None if retrain or trainings else patience, alike=alike),
+        origin=origin,
         notes=tuple(work.notes),
         seconds=time.perf_counter() - begin,
         regression=subject.schema.regression,
@@ -388,7 +389,6 @@ class _Work:
         seeds = generator(self.seed, "debug", "origin", "seeds").integers(1, 2**31 - 10_000, count).tolist()
         trained = (self.train_out or train_here)(self.subject, people, seeds, epochs=epochs)
         scores = np.stack([one.scores for one in trained])
-        self.say("comparing trainings")
         own = self.evaluator.scores(people)
         shares = origin_shares(
             self.subject.schema,

@@ -570,7 +570,7 @@ def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
         )
     elif repeated:
         taken = (
-            f"those that repeat in every column are taken for one person ({count:,} people)"
+            f"those that repeat in every column count once in intervals and splits ({count:,} different rows)"
             if people is not None
             else "so do people of other protected values, so they are taken for different people"
         )

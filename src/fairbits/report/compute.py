@@ -333,11 +333,9 @@ def in_labels(rule: str, schema: Schema) -> str:
 
 
 def examined(about: About, measured: Measured, searched: Searched, schema: Schema) -> tuple[str, ...]:
-    sizes = " × ".join(f"{shortened(n, 40)} {s}" for n, s in zip(about.protected, about.sizes, strict=True))
     rows = f"all {measured.rows:,}" if measured.complete else f"{measured.rows:,} of {measured.rows_total:,}"
     figures, own = searched.figures, measured.figures
-    more = " and one's own values" if about.m > prod(about.sizes) else ""
-    each = f", each under all {about.m:,} combinations of protected values ({sizes}{more})"
+    each = f", each under all {about.m:,} combinations of protected values ({about.factors})"
     found = [f"Examined: {rows} rows of the table{each if about.protected else ' as it is'}."]
     if own.get("twins_removed"):
         why = "cannot exist under the rules" if own["rules"] else "are not in the table"

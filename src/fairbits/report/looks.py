@@ -66,10 +66,9 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         yield Paragraph(Strong(f"{subject.name}: {people_sentence(measured, about.people)}"))
         used = f"{number(bits, 2)} of {number(about.bits_limit, 2)} bits of {joined(list(about.protected))}"
         yield Paragraph(f"Decisions about them use up to {used}.")
-    sizes = " × ".join(f"{name} {size}" for name, size in zip(about.protected, about.sizes, strict=True))
     terms = f"ε = {about.epsilon:g}, {about.partition} partition"
     who = "people" if about.people is None else f"rows of {number(about.people)} people"
-    yield Paragraph(f"{number(len(found))} {who}, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
+    yield Paragraph(f"{number(len(found))} {who}, {about.m:,} twins each ({about.factors}); {terms}.", tone="small")
     yield from paragraphs(subject.lines(), "small")
     if found.schema.rules:
         rules = f"{len(found.schema.rules)} rule{'s' * (len(found.schema.rules) > 1)}"

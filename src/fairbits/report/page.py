@@ -285,7 +285,7 @@ def _data(
 def _command(record: Mapping[str, Any], subject: Subject) -> str:
     stated: dict[str, Any] = {name: record.get(name) for name in ("seed", "by", "data_source", "distributed")}
     flags = flag_words(AuditOptions(**stated))
-    name = Path(str(record.get("source") or "SUBJECT")).name
+    name = Path(str(record.get("source") or "MODEL")).name
     return shlex.join(["fairbits", "audit", name, *flags, "--out", "again", *subject.options.typed_grants()])
 
 

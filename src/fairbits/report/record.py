@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fairbits.measure import Estimate, Harm, Noise, Stake, Tail, WordStudy
 from fairbits.repair import RepairResult
 from fairbits.report.manifest import FileHash
 from fairbits.subject import Quality
+from fairbits.text import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,12 @@ class About:
     quality: Quality
     blind: bool = False
     people: int | None = None  # whose the rows are, where the table says so
+
+    @property
+    def factors(self) -> str:
+        """What the twins are made of, e.g. "age 9 × sex 2"."""
+        sizes = " × ".join(f"{shortened(n, 40)} {s}" for n, s in zip(self.protected, self.sizes, strict=True))
+        return sizes + " and one's own values" * (self.m > prod(self.sizes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Run(Shown):
         self.tasks: dict[int, TaskRecord] = read_records(folder)
         #: Into how many buckets, by the hash of the person, the rows of every part are cut.
         self.buckets = int(self.manifest.get("buckets", 1))
-        #: The parts that can be read, in the order of the tasks; and those that had to be skipped, with the reason.
+        # The parts that can be read, in the order of the tasks; and those that had to be skipped, with the reason.
         self.parts_found, self.damaged = self._find_parts()
         self._verified = False
 

@@ -54,6 +54,7 @@ _PLACE = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
+_AMOUNT = re.compile(r"(?!\d+$)\W*\d[\d.,'’\s]*\W*")  # 3,487.78 or $1 200
 _MONTHS = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
 _DATE = re.compile(
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T]\d{1,2}:\d{2}.*)?"
@@ -181,8 +182,11 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
         for how, what in ((_DATE, "dates"), (_TIME, "times")):
             if all(how.fullmatch(text.strip()) for text in texts):
                 return what
-        own = len(present) >= MIN_ROWS and different > DISTINCT * len(present)
-        return "identifiers: nearly every row has a value of its own" if own else ""
+        if len(present) < MIN_ROWS or different <= DISTINCT * len(present):
+            return ""
+        if all(_AMOUNT.fullmatch(text) for text in texts):
+            return f"numbers written as text, such as {present[0]}; write them as 1234.56"
+        return "identifiers: nearly every row has a value of its own"
     if pa.types.is_floating(values.type):
         return ""
     found = numbers(present, name)

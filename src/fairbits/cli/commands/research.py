@@ -35,10 +35,14 @@ def paper(
     *,
     question: str = argument(
         help="datasets, rq1, rq2, rq3, field (rq2 with every strategy), ablation, mitigation, repairs (rivals' "
-        "beside ours); or compare SUBJECT: all strategies on one model and table at equal seconds."
+        "beside ours); or compare MODEL: all strategies on one model and table at equal seconds."
     ),
-    subject: str | None = argument(None, "Of compare: a built-in name or an audit file (subject.toml)."),
-    subjects: str | None = option(None, "Subjects, separated by commas.", metavar="NAMES", shown="the paper's ten"),
+    subject: str | None = argument(
+        None, "Of compare: a built-in name or an audit file (subject.toml).", metavar="MODEL"
+    ),
+    subjects: str | None = option(
+        None, "Built-in names, separated by commas.", metavar="NAMES", shown="the paper's ten"
+    ),
     strategies: str | None = option(None, "Strategies, separated by commas, or all.", metavar="NAMES"),
     budget: str | None = option(
         None, "How long each search or repair may take.", metavar="DURATION", shown="5s, of compare 15s"
@@ -70,13 +74,13 @@ def paper(
 ) -> None:
     """The paper's tables, ours beside theirs; an experiment that was ended goes on where it was.
 
-    `fairbits paper compare SUBJECT`: which strategy finds more, how fast, how different: equal seconds, one oracle, all
+    `fairbits paper compare MODEL`: which strategy finds more, how fast, how different: equal seconds, one oracle, all
     counted.
     """
     if question not in QUESTIONS:
         raise OptionError(f"question {question!r} is not known; {choose_from(question, QUESTIONS)}")
     if (question == "compare") != (subject is not None):
-        raise OptionError("a name is for `fairbits paper compare SUBJECT`; other questions have --subjects.")
+        raise OptionError("a name is for `fairbits paper compare MODEL`; other questions have --subjects.")
     if subject is not None:
         asked = CompareOptions(
             budget="15s" if budget is None else budget,

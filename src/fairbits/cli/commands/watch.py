@@ -30,7 +30,7 @@ from fairbits.options import (
 def gate(
     *,
     subject: str | None = argument(
-        None, "A built-in name, an audit file, or the folder of a run; with --waivers a policy.", metavar="SUBJECT"
+        None, "A built-in name, an audit file, or the folder of a run; with --waivers a policy.", metavar="MODEL"
     ),
     options: GateOptions,
     out: Path | None = option(

@@ -99,7 +99,7 @@ POINTERS = (
         "https://rules.cityofnewyork.us/rule/automated-employment-decision-tools-updated/",
         "2023-04-06",
         "a bias audit: selection or scoring rates and impact ratios by sex, race or ethnicity, and their "
-        "intersections; a summary that is published: fairbits proxies SUBJECT --filing --out FOLDER",
+        "intersections; a summary that is published: fairbits proxies MODEL --filing --out FOLDER",
         ("treatment",),
     ),
     LegalPointer(

@@ -43,7 +43,7 @@ def built_in_list(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     yield table_by(
         rows,
         [
-            (label("subject"), lambda row: row["name"]),
+            (label("name"), lambda row: row["name"]),
             (figure("rows"), lambda row: row["rows"]),
             (figure("attributes"), lambda row: row["attributes"]),
             (figure("twins"), lambda row: row["m"]),
@@ -75,7 +75,7 @@ def draft_blocks(draft: Draft, rows: int) -> Iterator[Block]:
         rules = f"{count} rule{'s' * (count > 1)}"
         yield Paragraph(f"{rules} for plausible twins, from pairs of values that hardly ever meet: see the file.")
     yield from paragraphs(
-        (f"Note: {note}" for note in (*draft.notes, *(() if subject is None else subject.notes))), "note"
+        (f"Note: {note}" for note in (*draft.notes, *(schema.notes if subject is None else subject.notes))), "note"
     )
     if draft.trouble is not None:
         yield Paragraph("The model does not fit yet; the file says why, where it is to be mended.", tone="warning")

@@ -164,7 +164,7 @@ def treatment_blocks(data: ReportData) -> Iterator[Block]:
     if data.proxies is None:
         yield Heading("Proxies and impact")
         yield Paragraph(
-            ("Not run: ", Code("fairbits proxies SUBJECT --out RUN"), " adds them to this page."), tone="lead"
+            ("Not run: ", Code("fairbits proxies MODEL --out RUN"), " adds them to this page."), tone="lead"
         )
     else:
         yield Heading("Proxies: what the score tells without the columns", "statistical")
