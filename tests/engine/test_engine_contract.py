@@ -42,6 +42,20 @@ def test_neighbours_do_not_change_a_bit(plan):
         np.testing.assert_array_equal(getattr(together, name)[123:124], getattr(alone, name))
 
 
+@pytest.mark.parametrize("m", [1, 2, 5, 30, 700])
+@pytest.mark.parametrize("partition", ["constrained", "grid"])
+def test_few_people_fill_a_tile_with_their_twins_and_no_bit_changes(m, partition):
+    plan = random_plan((40, 7, 3), m=m, numeric=2, lookups=(3, 9), head="softmax", favourable=1, seed=m)
+    codes = random_codes(plan, 60)
+    options = {"epsilon": 0.01, "partition": partition, "threads": 1}
+    together, table = evaluate(plan, codes, **options), scores(plan, codes, threads=1)
+    for count in (1, 2, 3, 5, 8, 11, 12, 13, 25, 35):
+        few = evaluate(plan, codes[:count], **options)
+        for name in FIELDS:
+            np.testing.assert_array_equal(getattr(together, name)[:count], getattr(few, name))
+        np.testing.assert_array_equal(table[:count], scores(plan, codes[:count], threads=1))
+
+
 def test_any_layout_of_codes_will_do(plan):
     codes = random_codes(plan, 100)
     expected = scores(plan, codes, threads=1)

@@ -174,6 +174,11 @@ def test_twins_that_cannot_exist_count_nowhere(rng, people_schema, head, partiti
     plain = study(network, encoding, twins, people, dos, **options)
     assert np.array_equal(everyone.k, plain.k)
     assert np.array_equal(everyone.flips, plain.flips)
+    for count in (1, 2, 5, 12, 13, 29):  # few people fill a tile with several of their twins
+        for there, whole in ((valid[:count], found), (None, plain)):
+            few = study(network, encoding, twins, people[:count], dos, valid=there, **options)
+            assert np.array_equal(few.k, whole.k[:, :count])
+            assert np.array_equal(few.flips, whole.flips[:, :count])
     assert (found.k < plain.k).any()
     for number, do in enumerate(dos):
         table = scores(plan_of(network.with_interventions([do]), encoding, twins), people, threads=1)

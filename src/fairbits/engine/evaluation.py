@@ -266,9 +266,9 @@ def run_batch(
 
 
 def whole_tiles(rows: NDArray[Any]) -> NDArray[Any]:
-    """Rows, with the last one repeated until the tile is full; only the end of a batch needs it."""
-    missing = -len(rows) % PEOPLE
-    return np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)]) if missing else rows
+    """Rows, with those of the last tile again and again until it is full; only the end of a batch needs it."""
+    rest = len(rows) % PEOPLE
+    return np.concatenate([rows[:-rest], rows[-rest:][np.arange(PEOPLE) % rest]]) if rest else rows
 
 
 def _complain(plan: Plan, codes: NDArray[np.float64], rows: range, run: Run) -> None:

@@ -33,9 +33,11 @@ from fairbits.engine.kernels.evaluate import (
     ZERO,
     first_layer,
     harmless,
+    part_twins,
     run_layers,
     score_of,
     start_twin,
+    start_twins,
 )
 from fairbits.engine.kernels.lanes import (
     PEOPLE,
@@ -150,14 +152,17 @@ def count_k(tile, start, m, tolerance):
 
 
 @inlined
-def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold):
-    """Keep the scores of one twin under one intervention, and count the favourable decisions."""
+def score_tile(program, tile, near, held, slot, twin, people, m, missing, gap, threshold):
+    """Keep the scores of one twin under one intervention, or of several, and count the favourable decisions."""
     score, favourable, trouble = score_of(program, tile, near, threshold)
-    at = held.sums + slot * PEOPLE
-    if missing.gaps.size:
-        favourable = if_greater(load(missing.gaps, gap + twin * PEOPLE), splat(ZERO), splat(ZERO), favourable)
-    store(tile, at, add(load(tile, at), favourable))
-    store(tile, held.scores + (slot * m + twin) * PEOPLE, score)
+    at, scores = held.sums + slot * PEOPLE, held.scores + slot * m * PEOPLE
+    if PEOPLE // people > 1:
+        part_twins(program, tile, score, favourable, scores, at, twin, people, m, missing.gaps, gap)
+    else:
+        if missing.gaps.size:
+            favourable = if_greater(load(missing.gaps, gap + twin * PEOPLE), splat(ZERO), splat(ZERO), favourable)
+        store(tile, at, add(load(tile, at), favourable))
+        store(tile, scores + twin * PEOPLE, score)
     return trouble
 
 
@@ -226,10 +231,12 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
             for do in range(high - low):
                 store(tile, held.sums + do * PEOPLE, splat(ZERO))
             trouble = splat(ZERO)
-            for twin in range(m):
+            for twin in range(0, m, min(PEOPLE // people, m)):
                 for do in range(low - 1, high):
                     shared = do < low
-                    if shared:
+                    if shared and 2 * people <= PEOPLE:
+                        start_twins(program, tile, program.base, twin, people, m)
+                    elif shared:
                         start_twin(program, tile, program.base, twin)
                     else:
                         hold(program, tile, held, do, weight)
@@ -250,7 +257,9 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
                     elif decision.labels.size:
                         count_right(tile, near, held, do - low, decision, ruler.threshold, truth)
                     else:
-                        found = score_tile(program, tile, near, held, do - low, twin, m, missing, gap, ruler.threshold)
+                        found = score_tile(
+                            program, tile, near, held, do - low, twin, people, m, missing, gap, ruler.threshold
+                        )
                         trouble = add(trouble, found)
             if not harmless(trouble):
                 return start + first

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 from numpy.typing import NDArray
 
@@ -125,7 +124,7 @@ def overflown(_context: Any, builder: Any, signature: Any, values: Any) -> ir.Va
     """Whether any counter has overflown."""
     rows = builder.extract_value(values[0], signature.args[0].planes)
     kind = ir.FunctionType(WORD, [VECTOR])
-    reduce = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.or.v{WORDS}i64")
+    reduce = builder.module.declare_intrinsic(f"llvm.vector.reduce.or.v{WORDS}i64", fnty=kind)
     return builder.icmp_unsigned("!=", builder.call(reduce, [rows]), WORD(0))
 
 

@@ -268,9 +268,9 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     # Flat copies: kernels are compiled for writeable arrays, and a copy is not changed behind our back.
     flat: dict[str, Any] = {name: np.array(a, dtype=kinds.get(name, np.float32)).ravel() for name, a in arrays.items()}
     # Places in a tile's buffer; `near` and `far` hold the layers in turn, `base` a block of tiles, `square` a tile to
-    # transpose.
+    # transpose, and behind it a sum for each of the people.
     widest, block = round_up(int(widths.max())), max(1, BLOCK_BYTES // (h * PEOPLE * 4))
-    rows = {"near": widest, "far": widest, "base": block * h, "square": PEOPLE, "turned": len(shifts)}
+    rows = {"near": widest, "far": widest, "base": block * h, "square": PEOPLE + 1, "turned": len(shifts)}
     rows |= {"numeric": plan.numeric_columns.size, "indices": len(sizes), "scores": plan.m, "size": 0}
     places = dict(zip(rows, (np.cumsum([0, *rows.values()]) * PEOPLE).tolist(), strict=False))
     twin_rows = sum(len(table) for table in merged)

@@ -20,10 +20,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.compiler import compiled, linked
+from fairbits.engine.kernels.lanes import trailing_zeros
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]

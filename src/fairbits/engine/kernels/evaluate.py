@@ -208,6 +208,41 @@ def start_twin(program, tile, base, twin):
 
 
 @inlined
+def start_twins(program, tile, base, twin, people, m):
+    """The same where few people fill the tile again and again, each time as the next of their twins."""
+    h, slope = program.widths[0], program.slopes[0]
+    rows = program.tables.size // ((h + PEOPLE - 1) // PEOPLE * PEOPLE)
+    for neuron in range(0, h, PEOPLE):
+        for lane in range(PEOPLE):
+            row = neuron // PEOPLE * rows + program.twin_rows + min(twin + lane // people, m - 1)
+            store(tile, program.square + lane * PEOPLE, load(program.tables, row * PEOPLE))
+        transpose(tile, program.square)
+        for j in range(neuron, min(neuron + PEOPLE, h)):
+            x = add(load(tile, base + j * PEOPLE), load(tile, program.square + (j - neuron) * PEOPLE))
+            x = rectified(x) if slope == ZERO else leaky(x, splat(slope))
+            store(tile, program.near + j * PEOPLE, x)
+
+
+@inlined
+def part_twins(program, tile, score, favourable, scores, sums, twin, people, m, gaps, gap):
+    """Put the scores of several twins of few people, which lie side by side, below each other, as they lie elsewhere.
+
+    Favourable decisions are added to ``sums``, but for twins that cannot exist: their gap is infinite. Lanes beyond the
+    people follow the first person.
+    """
+    lanes = program.square
+    store(tile, lanes, score)
+    store(tile, lanes + PEOPLE, favourable)
+    for z in range(twin, min(twin + PEOPLE // people, m)):
+        at, lane = scores + z * PEOPLE, lanes + (z - twin) * people
+        store(tile, at, splat_at(tile, lane))
+        for person in range(people):
+            tile[at + person] = tile[lane + person]
+            if gaps.size == 0 or gaps[gap + z * PEOPLE + person] == ZERO:
+                tile[sums + person] += tile[lane + PEOPLE + person]
+
+
+@inlined
 def run_layers(program, tile, live, anew, first, last, weight, bias, bare):
     """Run layers whose first one is in ``near``, but for its curve; gives where the last two are.
 
@@ -256,21 +291,28 @@ def score_of(program, tile, near, threshold):
 
 
 @inlined
-def score_twins(program, tile, live, base, m, threshold):
+def score_twins(program, tile, live, base, people, m, threshold):
     """Run every twin of the tile's people through the network.
 
     NaN inside the network reaches an output; an infinity does so too, or stays where it only saturates a neuron.
     """
-    layers = program.widths.size - 1
-    favourable, trouble = splat(ZERO), splat(ZERO)
-    for twin in range(m):
-        start_twin(program, tile, base, twin)
+    layers, sums, at_once = program.widths.size - 1, program.square + PEOPLE * PEOPLE, min(PEOPLE // people, m)
+    trouble = splat(ZERO)
+    store(tile, sums, splat(ZERO))
+    for twin in range(0, m, at_once):
+        if at_once == 1:
+            start_twin(program, tile, base, twin)
+        else:
+            start_twins(program, tile, base, twin, people, m)
         near, _ = run_layers(program, tile, live, twin == 0, np.int64(0), layers, np.int64(0), np.int64(0), False)
-        score, favoured, wrong = score_of(program, tile, near, threshold)
+        score, favourable, wrong = score_of(program, tile, near, threshold)
         trouble = add(trouble, wrong)
-        favourable = add(favourable, favoured)
-        store(tile, program.scores + twin * PEOPLE, score)
-    return favourable, harmless(trouble)
+        if at_once == 1:
+            store(tile, sums, add(load(tile, sums), favourable))
+            store(tile, program.scores + twin * PEOPLE, score)
+        else:
+            part_twins(program, tile, score, favourable, program.scores, sums, twin, people, m, program.bias[:0], 0)
+    return load(tile, sums), harmless(trouble)
 
 
 @inlined
@@ -312,10 +354,10 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
         for first in range(block, block + size, PEOPLE):
             prefetch_codes(codes, first + program.block)
             base = program.base + (first - block) * h
-            favourable, sound = score_twins(program, tile, scratch.live, base, m, ruler.threshold)
+            people = min(PEOPLE, n - first)
+            favourable, sound = score_twins(program, tile, scratch.live, base, people, m, ruler.threshold)
             if not sound:
                 return start + first
-            people = min(PEOPLE, n - first)
             if ready.shape[1] > 0:
                 for person in range(people):
                     for twin in range(m):

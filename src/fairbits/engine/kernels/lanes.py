@@ -24,7 +24,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
 from fairbits.engine.kernels.compiler import inlined
@@ -83,7 +82,7 @@ class Vector:
         operands = [self.value, *map(self._lift, others)]
         kind = ir.FunctionType(self.value.type, [self.value.type] * len(operands))
         name = f"llvm.{name}.v{self.value.type.count}f32"
-        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        function = self.builder.module.declare_intrinsic(name, fnty=kind)
         return self._wrap(self.builder.call(function, operands))
 
     def __add__(self, other: Vector | float) -> Vector:
@@ -245,10 +244,16 @@ def prefetch(context: Any, builder: Any, signature: Any, values: Any) -> ir.Valu
     place = builder.bitcast(place, ir.IntType(8).as_pointer())
     flag = INTEGER
     kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    function = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
     # For reading, to the second level of the cache, as data.
     builder.call(function, [place, flag(0), flag(2), flag(1)])
     return context.get_dummy_value()
+
+
+@emitted(types.uint64, types.uint64)
+def trailing_zeros(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
+    """The place of the lowest bit that is set; 64 where none is."""
+    return builder.cttz(values[0], ir.IntType(1)(0))
 
 
 def _broadcast(builder: Any, scalar: ir.Value, kind: ir.VectorType) -> ir.Value:
@@ -350,7 +355,7 @@ def turn_codes(context: Any, builder: Any, signature: Any, values: Any) -> ir.Va
             place = _pointer(context, builder, signature.args[2], codes, index)
             place = builder.bitcast(place, doubles.as_pointer())
             kind = ir.FunctionType(doubles, [place.type, INTEGER, there.type, doubles])
-            read = cgutils.get_or_insert_function(builder.module, kind, f"llvm.masked.load.v{WIDTH}f64.p0")
+            read = builder.module.declare_intrinsic(f"llvm.masked.load.v{WIDTH}f64.p0", fnty=kind)
             row = builder.call(read, [place, INTEGER(8), there, shift])
             rows.append(builder.fptrunc(builder.fsub(row, shift), floats))
         for number, turned in enumerate(_turn_square(builder, rows)):

@@ -21,9 +21,9 @@ People of a block lie side by side in every array, so that loops over them becom
 from __future__ import annotations
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 
 from fairbits.engine.kernels.compiler import compiled, inlined
+from fairbits.engine.kernels.lanes import trailing_zeros
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Instead of an attribute: a leaf, a split on protected values, and, counted down from here, attributes whose values go
