@@ -244,6 +244,18 @@ def test_people_beyond_64_bits_are_counted_exactly():
     assert 499 * share - share // 10**6 <= found.certified <= 500 * share
 
 
+def test_what_a_layer_puts_out_at_least_settles_a_box_that_no_line_does():
+    """A neuron that is on in the middle is bounded by the line through 0, which falls as deep as its input does."""
+    attributes = [Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)]
+    attributes += [Attribute(name=f"a{i}", kind="integer", low=0, high=99) for i in range(2)]
+    schema = Schema(tuple(attributes), target="ok", classes=("no", "yes"))
+    first = np.array([[5.0], [1.0], [1.0]])
+    network = Network.build([first, np.array([[1.0]])], [np.array([-90.0]), np.array([0.5])], head="sigmoid")
+    boxes = box_network(network, schema, Encoding.identity(schema), Twins(schema))
+    found = prove(boxes, Question(), seconds=30, threads=1, max_boxes=1)
+    assert found.certified == found.people == 100**2
+
+
 def test_intervals_of_scores_bound_classes():
     rng = np.random.default_rng(0)
     scores = rng.random((400, 7))

@@ -359,6 +359,17 @@ def test_a_module_is_held_against_pytorch_on_real_rows(ending: Any, seed: int) -
     assert 0 < trip.tolerance < 1e-4
 
 
+def test_a_module_that_is_sure_of_everybody_is_no_other_model() -> None:
+    """Of the other class PyTorch says 1 - p, which is 0 here, and in float64 it is 1e-13."""
+    frame = people()[["age", "hired"]].assign(sex=lambda f: f["age"] % 2)
+    module = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid()).eval()
+    nn.init.constant_(module[0].weight, 1e-3)
+    nn.init.constant_(module[0].bias, 30.0)
+    asked = ASKED | {"protected": ["sex"], "as_is": True, "favourable": 0}
+    trip = Audit.from_table(module, frame[["sex", "age", "hired"]], **asked).subject.round_trip
+    assert (trip.rows, trip.equal) == (900, 900)
+
+
 def booster_file(kind: str, frame: pd.DataFrame, folder: Path) -> Path:
     """A booster's own file, trained on pandas categories, or by CatBoost on their texts."""
     rows, file = categories(frame)[COLUMNS], folder / f"model.{kind}"

@@ -526,6 +526,8 @@ class Rows(NamedTuple):
     here: Doubles  # (neurons, columns) factors of one layer's outputs
     there: Doubles  # of the layer's before
     constants: Doubles  # (columns,)
+    sure: Doubles  # (columns,) the best bound that is no function of the person
+    ends: Doubles  # (columns,)
     slopes: Doubles  # (inputs, columns)
     added: Doubles  # (twins, columns)
 
@@ -543,19 +545,32 @@ def lower(  # noqa: PLR0912 - layer by layer, then down to the person
     """Bound functions of the outputs of hidden layer ``depth`` from below by linear functions of the person.
 
     ``rows.here`` holds their factors and ``rows.constants`` their constants; the bounds' slopes and constants, and what
-    each twin adds, come out in ``rows``. ``under`` are the slopes of lower lines; ``factors`` gets what the bounds make
-    of every neuron's output, where there is room for it.
+    each twin adds, come out in ``rows``, and in ``rows.sure`` what follows from the least and the most that the neurons
+    of some layer put out: of deep layers, often more than from linear functions. ``under`` are the slopes of lower
+    lines; ``factors`` gets what the bounds make of every neuron's output, where there is room for it.
     """
     # Fields that are read in a loop would be counted as references there, which costs more than the sums.
-    widths, here, there, constants = layers.widths, rows.here, rows.there, rows.constants
+    widths, here, there, constants, sure, ends = (
+        layers.widths, rows.here, rows.there, rows.constants, rows.sure, rows.ends
+    )  # fmt: skip
     begins, starts, biases, down, steps, twins = (
         layers.begins, layers.starts, layers.biases, layers.down, layers.steps, layers.twins
     )  # fmt: skip
     slopes, added = rows.slopes, rows.added
     columns = np.uint64(count)
+    sure[:] = -np.inf
     for level in range(depth, -1, -1):
         width, begin, start = widths[level], begins[level], starts[level]
         before = widths[level - 1] if level else 0
+        for r in range(columns):
+            ends[r] = constants[r]
+        for k in range(width):
+            at, least, most = np.uint64(k), lines[4, begin + k], lines[5, begin + k]
+            for r in range(columns):
+                ends[r] += min(here[at, r] * least, here[at, r] * most)
+        for r in range(columns):
+            if ends[r] > sure[r]:  # noqa: PLR1730 - what is no number says nothing
+                sure[r] = ends[r]
         for j in range(before):
             for r in range(columns):
                 there[np.uint64(j), r] = 0.0
@@ -695,7 +710,7 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
     widths, begins, starts, biases, down = layers.widths, layers.begins, layers.starts, layers.biases, layers.down
     steps, reach, wide, numeric, kinds = layers.steps, layers.reach[group], layers.wide, layers.numeric, layers.kinds
     positive, negative, curves, slacks = layers.positive, layers.negative, layers.curves, layers.slacks
-    here, constants, sums, added = rows.here, rows.constants, rows.slopes, rows.added
+    here, constants, sure, sums, added = rows.here, rows.constants, rows.sure, rows.slopes, rows.added
     for k in range(widths[0]):
         floor, roof = biases[k] + reach[0, k], biases[k] + reach[1, k]
         for i in range(numeric):
@@ -754,7 +769,7 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
                         if members[z]:
                             least, most = min(least, added[z, r]), max(most, added[z, r])
                     sway[at] += 0.5 * (most - least)
-                    found += least - slacks[level]
+                    found = max(found + least, sure[r]) - slacks[level]
                     if r % 2:
                         high[at] = min(high[at], -found)
                     else:
@@ -835,6 +850,7 @@ class Lines(NamedTuple):
     added: Doubles  # what each twin adds
     constants: Doubles
     floors: Doubles  # the least over the box, before what the twins add
+    sures: Doubles  # what is known of everybody and every twin without a function of the person
 
 
 @linked
@@ -871,8 +887,9 @@ def bound_group(
     Wang, Jana, Lin, Hsieh, "Fast and Complete: Enabling Complete Neural Network Verification with Rapid and Massively
     Parallel Incomplete Verifiers", ICLR 2021).
     """
-    slopes, added, constants, floors = (
-        bounds.slopes[group // 2], bounds.added[group // 2], bounds.constants[group // 2], bounds.floors[group // 2]
+    slopes, added, constants, floors, sures = (
+        bounds.slopes[group // 2], bounds.added[group // 2], bounds.constants[group // 2], bounds.floors[group // 2],
+        bounds.sures[group // 2],
     )  # fmt: skip
     lines, rows, pulls, numeric, members = room.lines, room.rows, room.pulls, layers.numeric, layers.groups[group]
     margin = _to_middle(layers, group, first, last, mask, room.centre, room.tops) - cut
@@ -893,6 +910,7 @@ def bound_group(
             rows.constants[side] - error,
         )
         floors[side] = constants[side] + least_value(layers, slopes[side], first, last, mask)
+        sures[side] = rows.sure[side] - error
         least, most = _ends(added[side], members)
         pulls[-1] += 2.0 * SLOPES * (most - least)
         for i in range(numeric):
@@ -901,7 +919,7 @@ def bound_group(
             small, large, _, _ = _among(layers, slopes[side], a, mask[a])
             pulls[numeric + a] += large - small
     side = 0 if margin >= 0.0 else 1
-    floor = floors[side] + _ends(added[side], members)[0]
+    floor = max(floors[side] + _ends(added[side], members)[0], sures[side])
     near = min(abs(margin) / (abs(margin) - floor), 1.0) if floor < 0.0 else 1.0
     if floor >= 0.0 or near < NEAR:
         return near
@@ -937,8 +955,8 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     point = _room(layers)
     widest = layers.widths.max()
     rows = Rows(
-        np.empty((widest, TOGETHER)), np.empty((widest, TOGETHER)), np.empty(TOGETHER), np.empty((inputs, TOGETHER)),
-        np.empty((m, TOGETHER)),
+        np.empty((widest, TOGETHER)), np.empty((widest, TOGETHER)), np.empty(TOGETHER), np.empty(TOGETHER),
+        np.empty(TOGETHER), np.empty((inputs, TOGETHER)), np.empty((m, TOGETHER)),
     )  # fmt: skip
     work = np.empty((2, 2 * POINTS + 6))
     room = Room(
@@ -949,8 +967,8 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     )  # fmt: skip
     room.tilts[: layers.widths[0]] = np.abs(layers.steps)
     # By group, row 0 bounds the margin from below, row 1 its opposite: the margin is at most what that leaves.
-    bounds = Lines(np.empty((2, 2, inputs)), np.empty((2, 2, m)), np.empty((2, 2)), np.empty((2, 2)))
-    slopes, added, constants, floors = bounds
+    bounds = Lines(np.empty((2, 2, inputs)), np.empty((2, 2, m)), np.empty((2, 2)), np.empty((2, 2)), np.empty((2, 2)))
+    slopes, added, constants, floors, sures = bounds
     between, held = np.empty(inputs), np.empty((2, neurons), np.int8)
     parts, spare = np.empty(bins), np.empty((2, bins))
     person = np.empty(layers.numeric + masks.shape[1])
@@ -994,14 +1012,16 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
         for g in range(groups):
             members = layers.groups[g + groups - 1]
             least, most = _ends(added[g, 0], members)
-            all_up, some_up = all_up and floors[g, 0] + least >= 0.0, some_up or floors[g, 0] + most >= 0.0
+            all_up = all_up and max(floors[g, 0] + least, sures[g, 0]) >= 0.0
+            some_up = some_up or max(floors[g, 0] + most, sures[g, 0]) >= 0.0
             least, most = _ends(added[g, 1], members)
-            all_down, some_down = all_down and floors[g, 1] + least > 0.0, some_down or floors[g, 1] + most > 0.0
+            all_down = all_down and max(floors[g, 1] + least, sures[g, 1]) > 0.0
+            some_down = some_down or max(floors[g, 1] + most, sures[g, 1]) > 0.0
         if gaps.shape[0]:
             for z in range(m):
                 lows[box, z], highs[box, z] = (
-                    floors[0, 0] + added[0, 0, z],
-                    below - cut - (floors[0, 1] + added[0, 1, z]),
+                    max(floors[0, 0] + added[0, 0, z], sures[0, 0]),
+                    below - cut - max(floors[0, 1] + added[0, 1, z], sures[0, 1]),
                 )
             # Both bounds are linear in the same person: what they share of the person cancels out.
             for i in range(inputs):
