@@ -208,6 +208,29 @@ def test_a_profile_of_many_groups_takes_three_pages_too(scored):
             assert int(re.findall(rb"/Count (\d+)", page.pdf(format=paper))[0]) <= 3, paper
 
 
+def test_forms_say_what_bits_must_exceed(tmp_path):
+    rng = np.random.default_rng(0)
+    people = np.repeat(np.arange(40), 8)
+    sexes = np.tile(["f", "m"], 160)
+    frame = pd.DataFrame({"id": people, "sex": sexes, "p": (0.5 + 0.1 * rng.normal(size=320)).clip(0, 1)})
+    twins = fairbits.Audit.from_twins(frame, person="id", protected=["sex"], score="p")
+    texts = fairbits.Audit.from_texts(
+        lambda texts: [0.6 if "Bob" in one else 0.4 for one in texts],
+        pd.DataFrame({"amount": [5, 9]}),
+        template="{who} wants {amount}.",
+        families={"names": {"who": {"sex": {"f": ["Ann", "Eve"], "m": ["Bob", "Leo"]}}}},
+    )
+    for audit, said in ((twins, "null bits, of one and the same twin"), (texts, "Names: 1.00 bits of sex on average")):
+        run = audit.audit(out=tmp_path / audit.subject.name, budget=1.0, skip=["search", "repair"]).run
+        run.report(forms=["bom", "profile"])
+        bom = json.loads((run.folder / "bom.cdx.json").read_text())
+        limits = bom["components"][0]["modelCard"]["considerations"]["technicalLimitations"]
+        profile = (run.folder / "profile.html").read_text()
+        assert any(said.lower() in one.lower() for one in limits)
+        assert said.lower() in profile.lower()
+        assert "Held in releases" not in profile  # no gate has judged it
+
+
 def test_no_gate_judges_a_table_of_scores(scored):
     for command, said in (
         (["report", scored, "--form", "statement"], "no model that a gate could judge"),

@@ -134,7 +134,7 @@ def bill_of_materials(data: ReportData, _: Page, __: Path) -> bytes:
 
 def _card(data: ReportData) -> dict[str, Any]:
     considerations = {
-        "technicalLimitations": [*data.not_examined, *(limit.text for limit in data.measured.limits)],
+        "technicalLimitations": [*_limits(data), *_claims(data)],
         "fairnessAssessments": [_assessment(name, data) for name in _examined(data)],
     }
     return {
@@ -239,10 +239,9 @@ def bias_profile(data: ReportData, _: Page, __: Path) -> bytes:
         Paragraph(f"People: {data.measured.rows:,} rows of the table. {shortened(' '.join(data.examined), 300)}"),
         Form(heard, "Representative of those affected?", ("yes", "no", "not known")),
     )
-    measures = (
-        ("Held in releases by ", Code("fairbits gate"), ": a change for the worse ends the build."),
-        "To be stated by the owner: how often it is measured again, and on whom.",
-    )
+    gate = ("Held in releases by ", Code("fairbits gate"), ": a change for the worse ends the build.")
+    owners = "To be stated by the owner: what holds releases, how often it is measured again, and on whom."
+    measures: tuple[Text, ...] = (owners,) if data.gate is None else (gate, owners)
     monitoring = (Bullets(measures), Form(FIELDS, "Decision", DECISIONS, "Next review"))
     probable = sum(len(one["groups"]) for one in (data.proxies or {}).get("probable", ()))
     evaluated = _evaluated(data, most=max(PROFILE_GROUPS - probable, 4))
@@ -269,14 +268,22 @@ PROFILE_GROUPS = 8
 
 
 def _evaluated(data: ReportData, *, most: int = MAX_GROUPS) -> tuple[tuple[Block, ...], ...]:
-    limits = (*data.not_examined, *(limit.text for limit in data.measured.limits), *data.about.notes)
     impact = [*_impact(data.proxies, most)] if data.proxies else [Paragraph("Not measured: fairbits proxies.")]
-    claims = () if data.words is None else data.words.sentences()  # no bits of words without their nulls
     return (
-        (Cards(tuple(cards(data))), *paragraphs(claims), *flip_blocks(data.measured)),
+        (Cards(tuple(cards(data))), *paragraphs(_claims(data)), *flip_blocks(data.measured)),
         tuple(impact),
-        (Bullets([shortened(one, 200) for one in limits[:5]]),),
+        (Bullets([shortened(one, 200) for one in _limits(data)[:5]]),),
     )
+
+
+def _claims(data: ReportData) -> tuple[str, ...]:
+    """No bits of words without their nulls."""
+    return () if data.words is None else data.words.sentences()
+
+
+def _limits(data: ReportData) -> tuple[str, ...]:
+    """What was not asked, then what answers vary by and other notes: the first few are in every form."""
+    return (*data.not_examined, *data.about.notes, *(limit.text for limit in data.measured.limits))
 
 
 def _impact(document: Mapping[str, Any], most: int) -> Iterator[Block]:
