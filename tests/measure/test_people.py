@@ -13,7 +13,7 @@ from benchmarks.chances import repeated
 from fairbits import Audit, load_subject
 from fairbits.diff.pairs import impact, impact_change, rate_change
 from fairbits.domain import Attribute, Schema, Table, one_row_each, people_notes, people_of
-from fairbits.errors import FairbitsError
+from fairbits.errors import FairbitsError, TableError
 from fairbits.measure import Grouping, bounded_means, documents_of, rate_bound, rate_of, student_mean, wilson
 from fairbits.proxies import study_subject
 from fairbits.subject.quality import area_under_curve, rank_correlation, variance_explained
@@ -185,6 +185,13 @@ def assert_alike(one: object, other: object, path: str = "") -> None:
             assert_alike(mine, theirs, f"{path}[{i}]")
     else:
         assert one == (pytest.approx(other) if isinstance(one, float) else other), path
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_weights_whose_squares_no_double_holds_are_refused(scale: float) -> None:
+    frame = pd.DataFrame({"sex": ["f", "m"] * 20, "y": [0, 1, 1, 0] * 10, "w": np.arange(1, 41) * scale})
+    with pytest.raises(TableError, match=r"weight 'w' goes up to 4e.*divide all weights"):
+        Audit.from_table(lambda rows: rows.sex == "m", frame, target="y", protected=["sex"], weight="w")
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -25,6 +25,7 @@ from fairbits.errors import FairbitsError, MissingDependencyError, ModelError, O
 from fairbits.models import ModelOptions, load_model, load_with_encoding
 from fairbits.models.registry import named_model
 
+from ..cli.calling import fairbits
 from ..conftest import random_network
 from .zoo import SCHEMA, fit, table
 
@@ -128,6 +129,17 @@ def test_an_exit_in_a_later_call_is_an_error(module: Callable[[str], str]) -> No
     model.scores(rows), model.scores(rows)
     with pytest.raises(ModelError, match="SystemExit"):
         model.scores(rows)
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(0)", "sys.exit(3)", "raise type('Odd', (BaseException,), {})"])
+def test_an_exit_of_a_model_is_no_verdict(ending: str, module: Callable[[str], str], tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("sex,a,y\n" + "f,1,0\nm,2,1\n" * 9)
+    name = module(f"def model(rows):\n {ending}")
+    asked = ("--target", "y", "--protected", "sex", "--yes", "--trust-code", "--model", f"{name}:model")
+    done = fairbits("init", "people.csv", *asked)
+    assert done.returncode == (2 if "exit" in ending else 4)
+    assert done.stderr.startswith("fairbits: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_file_called_numpy_in_this_folder_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

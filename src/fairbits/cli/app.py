@@ -177,7 +177,7 @@ def _ended() -> tuple[int, bool]:
     """Do it, and say what went wrong in one sentence: the exit code, and whether there was too little memory."""
     try:
         return _done(), False
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is said, and it is no verdict
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is said, and it is no verdict
         if os.environ.get("FAIRBITS_TRACEBACK") and not isinstance(error, FairbitsError):
             traceback.print_exception(error)
             return FAILED, lacks_memory(error)
@@ -191,8 +191,8 @@ def _done() -> int:
             app.invoke(context)
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except SystemExit as ended:  # a server, or a library that draws
-        return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else FAILED
+    except SystemExit as ended:  # somebody else's code; its number is no verdict of ours
+        return _fail(f"code that is not of fairbits ended the command (exit status {ended.code}).", FAILED)
     except click.ClickException as error:  # a word that is no option of the command
         error.show()
         return error.exit_code

@@ -463,6 +463,8 @@ def _weights(data: pa.Table, name: str) -> npt.NDArray[np.float64]:
         raise TableError.of_row(f"weight {name!r} is {values[row]:g} in {ROW}; it must be 0 or more.", row)
     if not values.any():
         raise TableError(f"weight {name!r} is 0 in every row, so nobody counts; name another column.")
+    if not 1e-99 < values.max() < 1e99:  # weights are squared and added up
+        raise TableError(f"weight {name!r} goes up to {values.max():g}; divide all weights by one number.")
     return values
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Encoding, Numeric, RawTable, Schema, Table, table_columns, text_of
-from fairbits.errors import FairbitsError, reason
+from fairbits.errors import FairbitsError, foreign, reason
 from fairbits.models import (
     BlackBox,
     Loaded,
@@ -156,7 +156,8 @@ def _otherwise(owner: Owner, rows: Any, scores: Scores, schema: Schema) -> int:
     """For how many rows the model's own decision is not what the schema's rule makes of its score."""
     if owner.decide is None or len(schema.classes) != 2 or schema.favourable is None:
         return 0
-    labels = [text_of(one) for one in np.asarray(owner.decide(rows)).ravel().tolist()]
+    with foreign(f"the model's predict failed on {len(rows):,} rows"):
+        labels = [text_of(one) for one in np.asarray(owner.decide(rows)).ravel().tolist()]
     if not set(labels) <= set(schema.classes):
         return 0
     return int((np.array([one == schema.favourable for one in labels]) != schema.rule.favours(scores)).sum())
@@ -177,7 +178,8 @@ def asking(
     reading = reading_of(schema, classes, options, own=owner.own)
 
     def ask(rows: Any) -> Scores:
-        answer = numbers_in(owner.ask(rows), len(rows), "the model")
+        with foreign(f"the model failed on {len(rows):,} rows"):
+            answer = numbers_in(owner.ask(rows), len(rows), "the model")
         if owner.form in LIBRARY and options.output is None and schema.probabilities:
             table = answer.reshape(len(answer), -1)  # what the network's head does to logits is not in the module
             link = output_kind_of(table, regression=False) == "logit" if logits is None else logits
