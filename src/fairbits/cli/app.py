@@ -193,9 +193,9 @@ def _done() -> int:
         return ended.exit_code
     except SystemExit as ended:  # a server, or a library that draws
         return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else FAILED
-    except click.ClickException as error:  # a word that is no option of the command
-        error.show()
-        return error.exit_code
+    except click.UsageError as error:  # a word that is no option of the command
+        command = "fairbits" if error.ctx is None else error.ctx.command_path
+        return _fail(f"{error.format_message()} See: {command} -h", error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted.", INTERRUPTED)
     except (BrokenPipeError, OutputError) as error:
