@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from fairbits.cli.signals import FAILED
 from fairbits.errors import FairbitsError, OptionError, TableError
 from fairbits.gates import EXIT_CODES
 from fairbits.scale import ExecutorOptions
-from fairbits.store import Run, RunWriter, TaskWriter
+from fairbits.store import Run, RunWriter, TaskWriter, write_whole
 from fairbits.store import folder as places
 from fairbits.store.parts import Layout
 from tests.scale.work import planted_search
@@ -49,6 +50,27 @@ def device(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("a small disk can be made only by root, on Linux, where mounting is allowed")
     yield place
     subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=f"{str(tmp_path)!r} is a folder; name a file"):
+        write_whole(tmp_path, b"")
+    assert list(tmp_path.parent.glob("*.tmp")) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["diff", "german"], "Missing argument 'B'. See: fairbits diff -h"),
+        (["measure", "german", "--thread", "2"], r"No such option '?--thread'?.*See: fairbits measure -h"),
+        (["plan", "--rows", "few"], "Invalid value for '--rows': .* See: fairbits plan -h"),
+        (["--frob"], r"No such option '?--frob'?\.? See: fairbits -h"),
+    ],
+)
+def test_wrong_words_get_one_line_that_says_where_help_is(words: list[str], sentence: str) -> None:
+    done = fairbits(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(f"fairbits: {sentence}\n", done.stderr)
 
 
 @pytest.mark.parametrize("name", ["cases.csv", "cases.parquet", "cases.json"])

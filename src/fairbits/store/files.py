@@ -121,6 +121,8 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
     if not is_local(path):
         path.write_bytes(bytes(content))  # stores of objects show an object once it is whole
         return
+    if path.is_dir():
+        raise OptionError(f"{str(path)!r} is a folder; name a file.")
     temporary = path.with_name(path.name + TEMPORARY)
     try:
         with temporary.open("wb") as file:
