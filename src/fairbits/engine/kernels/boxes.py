@@ -90,7 +90,7 @@ def _points(curve: Any, kind: int, low: float, high: float, at: Any, values: Any
     """
     count, worst, bent = 0, 0.0, curve[1] > 0.0
     if low < 0.0:
-        count, worst = _ray(curve, bent, max(-high, 0.0), -low, -1.0, at, 0)
+        count, worst = _ray(curve, bent, max(-high, 0.0), -low, -1.0, at, np.int64(0))
     if high >= 0.0:
         # 0 comes once.
         begin = count - 1 if count else 0
@@ -118,6 +118,13 @@ def _hull_slope(at: Any, values: Any, count: int, sign: float, centre: float, ch
         if (at[b] >= centre or c == size - 2) and at[b] > at[a]:
             return (values[b] - values[a]) / (at[b] - at[a])
     return 0.0
+
+
+@linked
+def _copy(values: Any, to: Any) -> None:
+    """As a loop: for assignments of arrays Numba compiles how their shapes would be put into words."""
+    for place in range(len(to)):
+        to[place] = values[place]
 
 
 @linked
@@ -458,7 +465,7 @@ def _sums(  # noqa: PLR0912 - numeric attributes, then the others
                     sums[b + place] += parts[b] * shares[place]
         top = min(top + furthest, bins - 1)
         rounded += 1
-        parts[:] = sums
+        _copy(sums, parts)
     return smallest, step, above + step * rounded, SUM_ROUNDING * (span + above)
 
 
@@ -728,8 +735,8 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
         low[k], high[k] = floor - slacks[0], roof + slacks[0]
         sway[k] = reach[1, k] - reach[0, k]
     none, chosen = np.empty((0, 0)), np.empty(TOGETHER // 2, np.int64)
-    _settle(state, low, high, 0, widths[0])
-    relax(layers, 0, widths[0], low, high, centre, lines, work)
+    _settle(state, low, high, np.int64(0), widths[0])
+    relax(layers, np.int64(0), widths[0], low, high, centre, lines, work)
     for level in range(1, widths.shape[0] - 1):
         before, width, start = widths[level - 1], widths[level], starts[level]
         begin, after = begins[level - 1], begins[level]
@@ -854,15 +861,15 @@ class Lines(NamedTuple):
 
 
 @linked
-def _bound_margin(layers: Any, cut: float, below: float, sides: Any, room: Any) -> None:
-    """Linear bounds of the margin from below (side 0) and of its opposite (side 1), side by side in ``room.rows``."""
+def _bound_margin(layers: Any, cut: float, below: float, side: int, count: int, room: Any) -> None:
+    """Linear bounds of the margin from below (side 0) and of its opposite (side 1), or of one, in ``room.rows``."""
     rows, depth, begin = room.rows, layers.widths.shape[0] - 2, layers.starts[layers.widths.shape[0] - 1]
-    for r in range(len(sides)):
-        sign = 1.0 - 2.0 * sides[r]
-        rows.constants[r] = sign * (layers.biases[-1] - (below if sides[r] else cut)) - layers.slacks[-1]
+    for r in range(count):
+        sign = 1.0 - 2.0 * (side + r)
+        rows.constants[r] = sign * (layers.biases[-1] - (below if side + r else cut)) - layers.slacks[-1]
         for k in range(layers.widths[depth]):
             rows.here[k, r] = sign * layers.down[begin + k]
-    lower(layers, depth, len(sides), rows, room.lines, room.under, room.factors[: len(sides)])
+    lower(layers, depth, count, rows, room.lines, room.under, room.factors[:count])
 
 
 @linked
@@ -894,8 +901,8 @@ def bound_group(
     lines, rows, pulls, numeric, members = room.lines, room.rows, room.pulls, layers.numeric, layers.groups[group]
     margin = _to_middle(layers, group, first, last, mask, room.centre, room.tops) - cut
     bound_neurons(layers, group, first, last, mask, state, room)
-    room.under[:] = lines[0]
-    _bound_margin(layers, cut, below, (0, 1), room)
+    _copy(lines[0], room.under)
+    _bound_margin(layers, cut, below, np.int64(0), np.int64(2), room)
     for k in range(lines.shape[1]):
         blur = (abs(room.factors[0, k]) + abs(room.factors[1, k])) * lines[6, k]
         if blur > 0.0:
@@ -904,11 +911,9 @@ def bound_group(
                 pulls[i] += blur * room.tilts[k, i] * (last[i] - first[i] + 1.0)
     error = _box_error(layers, first, last, mask, room.high, lines, room.errors)
     for side in range(2):
-        slopes[side], added[side], constants[side] = (
-            rows.slopes[:, side],
-            rows.added[:, side],
-            rows.constants[side] - error,
-        )
+        _copy(rows.slopes[:, side], slopes[side])
+        _copy(rows.added[:, side], added[side])
+        constants[side] = rows.constants[side] - error
         floors[side] = constants[side] + least_value(layers, slopes[side], first, last, mask)
         sures[side] = rows.sure[side] - error
         least, most = _ends(added[side], members)
@@ -923,18 +928,24 @@ def bound_group(
     near = min(abs(margin) / (abs(margin) - floor), 1.0) if floor < 0.0 else 1.0
     if floor >= 0.0 or near < NEAR:
         return near
-    room.factors[0], room.slopes[:], room.added[:] = room.factors[side], slopes[side], added[side]
+    _copy(room.factors[side], room.factors[0])
+    _copy(slopes[side], room.slopes)
+    _copy(added[side], room.added)
     for step in range(steps):
-        worst = 0
+        worst = np.int64(0)
         for z in range(members.shape[0]):
             if members[z] and (not members[worst] or room.added[z] < room.added[worst]):
                 worst = z
         steepen(layers, room, worst, first, last, mask, 0.5 * 0.8**step)
-        _bound_margin(layers, cut, below, (side,), room)
-        room.slopes[:], room.added[:], constant = rows.slopes[:, 0], rows.added[:, 0], rows.constants[0] - error
+        _bound_margin(layers, cut, below, side, np.int64(1), room)
+        _copy(rows.slopes[:, 0], room.slopes)
+        _copy(rows.added[:, 0], room.added)
+        constant = rows.constants[0] - error
         lowest = constant + least_value(layers, room.slopes, first, last, mask)
         if lowest + _ends(room.added, members)[0] > 0.0:
-            slopes[side], added[side], constants[side], floors[side] = room.slopes, room.added, constant, lowest
+            _copy(room.slopes, slopes[side])
+            _copy(room.added, added[side])
+            constants[side], floors[side] = constant, lowest
             break
     return near
 
@@ -965,7 +976,9 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
         np.zeros(neurons), np.zeros((2, neurons)), np.empty(neurons), np.empty(neurons), np.empty(m),
         np.empty(layers.numeric + masks.shape[1] + 1),
     )  # fmt: skip
-    room.tilts[: layers.widths[0]] = np.abs(layers.steps)
+    for k in range(layers.widths[0]):
+        for i in range(inputs):
+            room.tilts[k, i] = abs(layers.steps[k, i])
     # By group, row 0 bounds the margin from below, row 1 its opposite: the margin is at most what that leaves.
     bounds = Lines(np.empty((2, 2, inputs)), np.empty((2, 2, m)), np.empty((2, 2)), np.empty((2, 2)), np.empty((2, 2)))
     slopes, added, constants, floors, sures = bounds
@@ -988,7 +1001,7 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
         groups, near = 2 if state[neurons] == ON else 1, 1.0
         room.pulls[:] = 0.0
         for g in range(groups):
-            held[g] = state[:neurons]
+            _copy(state, held[g])
             mine = bound_group(
                 layers,
                 cut,
@@ -1042,10 +1055,14 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
                 continue
             for side in range(2):
                 # Both groups of twins are compared with one linear function between their bounds.
-                between[:], apart = (slopes[0, side] + slopes[groups - 1, side]) / 2.0, np.inf
+                apart = np.inf
+                for i in range(inputs):
+                    between[i] = (slopes[0, side, i] + slopes[groups - 1, side, i]) / 2.0
                 for g in range(groups):
                     least, _ = _ends(added[g, side], layers.groups[g + groups - 1])
-                    rest = least_value(layers, slopes[g, side] - between, first, last, mask)
+                    for i in range(inputs):
+                        room.slopes[i] = slopes[g, side, i] - between[i]
+                    rest = least_value(layers, room.slopes, first, last, mask)
                     apart = min(apart, constants[g, side] + least + rest)
                 steady[box] += share_above(layers, between, apart, first, last, mask, parts, spare)
             steady[box] *= 1.0 - SHARE_ROUNDING
