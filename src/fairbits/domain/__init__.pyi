@@ -3,8 +3,10 @@ from .attribute import MISSING as MISSING
 from .attribute import Attribute as Attribute
 from .attribute import Category as Category
 from .attribute import Codes as Codes
+from .attribute import Doubles as Doubles
 from .attribute import Holds as Holds
 from .attribute import Integer as Integer
+from .attribute import Integers as Integers
 from .attribute import Real as Real
 from .attribute import is_number as is_number
 from .attribute import nearest as nearest

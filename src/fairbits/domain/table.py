@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import Attribute, Codes, is_number
+from fairbits.domain.attribute import Attribute, Codes, Integers, is_number
 from fairbits.domain.schema import Chances, Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
 
@@ -357,11 +357,9 @@ def table_from_arrow(
         ]
         labels = None
         if schema.target is not None:
-            target = whole_column(data, schema.target, "target")
-            if schema.regression:
-                labels = numbers(target, schema.target)
-            else:
-                labels = places_of(target, schema.classes, f"target {schema.target!r}", "classes")
+            target, what = whole_column(data, schema.target, "target"), f"target {schema.target!r}"
+            known = schema.classes
+            labels = places_of(target, known, what, "classes") if known else numbers(target, schema.target)
         table = Table(
             np.ascontiguousarray(np.column_stack(columns) if columns else np.empty((data.num_rows, 0))),
             labels,
@@ -520,8 +518,6 @@ def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lam
 
 #: Where a larger share of the rows than this repeats others in all unprotected columns, it is noticed.
 NOTICED = 0.01
-
-Integers = npt.NDArray[np.int64]
 
 
 def people_of(schema: Schema, table: Table) -> Integers | None:

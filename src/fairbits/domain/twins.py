@@ -21,13 +21,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import Codes
+from fairbits.domain.attribute import Codes, Integers
 from fairbits.domain.rule import Rule, Truth, columns_of, evaluated
 from fairbits.domain.schema import Schema
 from fairbits.errors import SchemaError
 from fairbits.text import percent, shortened
 
-Indices = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
 
 
@@ -83,7 +82,7 @@ class Twins:
         self.m, self.most = m, len(self.patterns)
         self.values: Codes = self.patterns[:m]
         #: Where each combination along the axes stands among all combinations.
-        self.grid: Indices = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
+        self.grid: Integers = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
 
     @property
     def axes(self) -> tuple[tuple[str, ...], ...]:
@@ -290,7 +289,7 @@ class _Exceptions:
     keys: Keys
     people: Codes
     protected: Codes
-    twin: Indices
+    twin: Integers
 
 
 class Validity:
@@ -375,7 +374,7 @@ class Validity:
         return np.asarray((mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64))
 
 
-def _matches(keys: Keys, people: Codes, known: _Exceptions) -> tuple[Indices, Indices]:
+def _matches(keys: Keys, people: Codes, known: _Exceptions) -> tuple[Integers, Integers]:
     """Pairs (person, entry) of people who are the same; one person may match several entries."""
     first, last = np.searchsorted(known.keys, keys), np.searchsorted(known.keys, keys, side="right")
     hit = np.flatnonzero(last > first)

@@ -24,12 +24,12 @@ from fairbits.errors import ROW, FairbitsError, ModelError, OptionError, TableEr
 
 Partition = Literal["constrained", "grid"]
 
+#: Runs a kernel on whole tiles of codes, of which the first n are people and the first is row `start` of the batch:
+#: (codes, n, start). Gives the row where the first tile in trouble begins, or -1.
 Run = Callable[[NDArray[np.float64], int, int], int]
-"""Runs a kernel on whole tiles of codes, of which the first n are people and the first is row `start` of the
-batch: (codes, n, start). Gives the row where the first tile in trouble begins, or -1."""
 
+#: Scores whose classes NumPy has counted before a kernel is compiled.
 FEW_SCORES = 1_000_000
-"""Scores whose classes NumPy has counted before a kernel is compiled."""
 
 #: Scalar work per twin, and per twin and class, in units of the engine's multiply-adds.
 _WORK, _VECTOR_WORK = 300, 600

@@ -273,8 +273,8 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
     return -1
 
 
+#: Bounds and distances are sums in float32: a pair is passed over only if it is short by more than this share.
 ROUNDING = 1e-5
-"""Bounds and distances are sums in float32: a pair is passed over only if it is short by more than this share."""
 
 
 def widest(outputs: NDArray[np.float32], *, threads: int | None = None) -> NDArray[np.float64]:
@@ -322,10 +322,10 @@ def widest_chunk(twins, reach, found):
         found[person] = best
 
 
+#: Scores of a block of interventions, for one tile of people: they should stay in the second-level cache.
 BLOCK_BYTES = 1024 * 1024
-"""Scores of a block of interventions, for one tile of people: they should stay in the second-level cache."""
+#: Interventions in a block, however many twins there are: the shared layers are paid once per block.
 MIN_BLOCK = 8
-"""Interventions in a block, however many twins there are: the shared layers are paid once per block."""
 
 
 NO_DECISION = Decision(np.empty(0, np.int64), np.empty(0, np.float32))

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.domain import Encoding, Twins
+from fairbits.domain import Doubles, Encoding, Integers, Twins
 from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, RELU, WIDTH
 from fairbits.engine.threads import aligned
 from fairbits.engine.wide import FEW, WIDE, Floats, WideLayers
@@ -31,17 +31,15 @@ from fairbits.errors import ModelError
 from fairbits.models import Network, without_denormals
 
 Array = NDArray[Any]
-Doubles = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
+#: Merged tables may grow to this size: they share the second-level cache with the weights.
 TABLE_BYTES = 128 * 1024
-"""Merged tables may grow to this size: they share the second-level cache with the weights."""
 
+#: First pre-activations that are made together: to keep more costs as much as to fetch slices of tables less often.
 BLOCK_BYTES = 32 * 1024
-"""First pre-activations that are made together: to keep more costs as much as to fetch slices of tables less often."""
 
+#: Rows of steps that the kernel of gradients multiplies with a gradient at the same time.
 AT_ONCE = 4
-"""Rows of steps that the kernel of gradients multiplies with a gradient at the same time."""
 
 
 class Program(NamedTuple):

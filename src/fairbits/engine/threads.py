@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from fairbits.engine.kernels.lanes import PEOPLE
 from fairbits.errors import OptionError
 
+#: Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python.
 CHUNK = 5e7
-"""Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python."""
 
+#: Not worth handing to another thread; and how many chunks a thread gets of a small batch, to end with the others.
 SMALL, SHARES = 4e6, 5
-"""Not worth handing to another thread; and how many chunks a thread gets of a small batch, to end with the others."""
 
 
 def available_cores() -> int:

@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 Truth = NDArray[np.bool_]
 
+#: About how many rows are multiplied at a time: BLAS is at 92 % of its best or more, and the layers stay in cache.
 ROWS = 256
-"""About how many rows are multiplied at a time: BLAS is at 92 % of its best or more, and the layers stay in cache."""
 
+#: Scores that are kept at once: a few megabytes.
 BLOCK = 2**21
-"""Scores that are kept at once: a few megabytes."""
 
+#: Weights of one layer (2 MB) up to which the fused kernels are faster.
 WIDE = 2**19
-"""Weights of one layer (2 MB) up to which the fused kernels are faster."""
 
+#: Multiply-adds in all, below which everything is done before a kernel is compiled.
 FEW = 1e9
-"""Multiply-adds in all, below which everything is done before a kernel is compiled."""
 
+#: Columns of the narrowest product: one would be another routine, which adds up differently from place to place.
 COLUMNS = 8
-"""Columns of the narrowest product: one would be another routine, which adds up differently from place to place."""
 
 
 class WideLayers:

@@ -23,6 +23,7 @@ from fairbits.domain import (
     Codes,
     Encoding,
     GrantOptions,
+    Integers,
     RawTable,
     Schema,
     Table,
@@ -513,8 +514,6 @@ def _against(subject: Subject) -> str | None:
 MEETINGS, CHANCE = 0.05, 0.05
 #: A category of more values than this is an identifier or a place; a number of more values is no category.
 MAX_LABELS, MAX_NUMBERS = 100, 12
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,11 @@ from numba.extending import intrinsic, models, register_model
 from fairbits.engine.kernels.compiler import inlined
 
 WIDTH = 8
+#: Persons in each vector of a tile.
 PARTS = (2 * WIDTH, WIDTH)
-"""Persons in each vector of a tile."""
+#: Persons in a tile. Four outputs make 12 accumulators of AVX2: with their operands they just fit into its 16 vector
+#: registers, and they (or eight of AVX-512) are enough to keep two fused multiply-add units busy.
 PEOPLE = sum(PARTS)
-"""Persons in a tile. Four outputs make 12 accumulators of AVX2: with their operands they just fit into its 16 vector
-registers, and they (or eight of AVX-512) are enough to keep two fused multiply-add units busy."""
 
 FLOAT = ir.FloatType()
 INTEGER = ir.IntType(32)
@@ -185,14 +185,14 @@ sub = lanewise(lambda x, y: x - y)
 mul = lanewise(lambda x, y: x * y)
 div = lanewise(lambda x, y: x / y)
 fma = lanewise(lambda x, y, z: x.fma(y, z))
+#: The nearest valid index of a table of `size` rows, whatever x is: NaN gives 0.
 clip_index = lanewise(lambda x, size: x.floor().at_least(0.0).at_most(size - 1.0))
-"""The nearest valid index of a table of `size` rows, whatever x is: NaN gives 0."""
 distance = lanewise(lambda x, y: abs(x - y))
 floor = lanewise(lambda x: x.floor())
 minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
+#: x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1.
 leaky = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
-"""x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
 rectified = lanewise(lambda x: x.raised(0.0))
 leaky_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))
 
