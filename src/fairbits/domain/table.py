@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -599,8 +599,11 @@ def one_row_each(
     return np.sort(drawn)
 
 
-def numbered_rows(columns: list[npt.NDArray[Any]], n: int) -> Integers:
-    """Rows by number, equal ones alike, by a hash of 64 bits (a million rows: 3 in 10⁸ collide)."""
+Keys = npt.NDArray[np.uint64]
+
+
+def row_keys(columns: Iterable[npt.NDArray[Any]], n: int) -> Keys:
+    """A number for each row, the same for equal ones: a hash of 64 bits (a million rows: 3 in 10⁸ collide)."""
     found = np.zeros(n, dtype=np.uint64)
     for column in columns:
         bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)  # 0 and −0 are the same
@@ -608,4 +611,9 @@ def numbered_rows(columns: list[npt.NDArray[Any]], n: int) -> Integers:
         found ^= found >> np.uint64(29)
         found *= np.uint64(0xBF58476D1CE4E5B9)
         found ^= found >> np.uint64(32)
-    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def numbered_rows(columns: Iterable[npt.NDArray[Any]], n: int) -> Integers:
+    """Rows by number from 0, equal ones alike."""
+    return np.unique(row_keys(columns, n), return_inverse=True)[1].astype(np.int64)

@@ -163,7 +163,7 @@ def bounded_means(
     counts = np.ones(len(sums), np.int64)
     if len(sums) > ALIKE:  # people alike share one weight
         whole = np.column_stack([sums, sizes])
-        numbers = numbered_rows(list(whole.T), len(whole))
+        numbers = numbered_rows(whole.T, len(whole))
         one_of = np.empty(numbers.max() + 1, np.int64)
         one_of[numbers] = np.arange(len(whole))
         order = np.lexsort(whole[one_of].T[::-1])
