@@ -531,15 +531,16 @@ def _people(schema: Schema, table: Table) -> tuple[Integers | None, int]:
         own, repeated = table.person, 0
     else:
         columns = [table.codes[:, i] for i in schema.free_columns]
-        free = numbered_rows([*columns, *(() if table.scores is None else (table.scores,))], len(table))
+        keys = row_keys([*columns, *(() if table.scores is None else (table.scores,))], len(table))
+        free = np.unique(keys, return_inverse=True)[1]
         sizes = np.bincount(free)
         repeated = int(sizes[sizes > 1].sum())
         if repeated <= NOTICED * len(table):
             return None, 0
         guarded = [table.codes[:, i] for i in schema.protected_columns]
-        whole = numbered_rows([free, *guarded, *(() if table.observed is None else table.observed.T)], len(table))
+        whole = row_keys([free, *guarded, *(() if table.observed is None else table.observed.T)], len(table))
         # A kind of unprotected values that comes with one kind of protected ones only: its rows look like one person.
-        first = np.full(len(sizes), -1, dtype=np.int64)
+        first = np.empty(len(sizes), dtype=np.uint64)
         first[free[::-1]] = whole[::-1]
         mixed = np.bincount(free, weights=first[free] != whole, minlength=len(sizes)) > 0
         own = np.where(mixed[free], len(sizes) + np.arange(len(free)), free)
@@ -612,8 +613,3 @@ def row_keys(columns: Iterable[npt.NDArray[Any]], n: int) -> Keys:
         found *= np.uint64(0xBF58476D1CE4E5B9)
         found ^= found >> np.uint64(32)
     return found
-
-
-def numbered_rows(columns: Iterable[npt.NDArray[Any]], n: int) -> Integers:
-    """Rows by number from 0, equal ones alike."""
-    return np.unique(row_keys(columns, n), return_inverse=True)[1].astype(np.int64)

@@ -310,7 +310,7 @@ class Validity:
             valid &= evaluated(rule.program, lambda column: self._column(codes, column))
         people, rows = self._broken_by(self._of_twins)
         if len(people):
-            real = np.flatnonzero(np.isin(self._keys(codes), people))
+            real = np.flatnonzero(np.isin(row_keys(codes[:, self._free].T, len(codes)), people))
             for twin in range(twins.most if len(real) else 0):
                 same = twins.as_twins(codes[real], np.full(len(real), twin))
                 valid[real, twin] |= np.isin(row_keys(same.T, len(same)), rows)
@@ -326,7 +326,7 @@ class Validity:
         people, _ = self._broken_by(self._of_people)
         if len(people):
             doubtful = np.flatnonzero(~valid)
-            valid[doubtful] = np.isin(self._keys(codes[doubtful]), people)
+            valid[doubtful] = np.isin(row_keys(codes[doubtful][:, self._free].T, len(doubtful)), people)
         if self._of_twins:
             left = np.flatnonzero(valid)
             valid[left] = self.twins(codes[left]).any(axis=1)
@@ -345,12 +345,9 @@ class Validity:
         if rules not in self._broken:
             rows = np.empty((0, len(self.schema))) if self.rows is None or not rules else self.rows
             people = rows[~np.logical_and.reduce([rule.holds(rows) for rule in rules])] if len(rows) else rows
-            same = self._twins.as_twins(people, self._twins.place_of(people))
-            self._broken[rules] = self._keys(people), row_keys(same.T, len(same))
+            same = self._twins.as_twins(people, self._twins.place_of(people)) if len(people) else people
+            self._broken[rules] = row_keys(people[:, self._free].T, len(people)), row_keys(same.T, len(people))
         return self._broken[rules]
-
-    def _keys(self, codes: Codes) -> Keys:
-        return row_keys(codes[:, self._free].T, len(codes))
 
 
 def with_stand_ins(values: npt.NDArray[Any], valid: Truth | None) -> npt.NDArray[Any]:

@@ -241,6 +241,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     columns = np.concatenate([plan.numeric_columns, plan.lookup_columns[plan.order]])
     shifts = np.zeros(-(-int(columns.max(initial=-1) + 1) // WIDTH) * WIDTH)
     shifts[columns] = np.concatenate([plan.numeric_shifts, plan.lookup_lows[plan.order]])
+    padded = np.pad(np.concatenate([*merged, twins]), ((0, 0), (0, -h % PEOPLE)))
     # Identity, ReLU and leaky ReLU differ in their slope below zero only; layers are stored with it.
     pairs = [*zip(map(ACTIVATIONS.index, plan.activations), plan.alphas.tolist(), strict=True), (IDENTITY, 0.0)]
     arrays: dict[str, Any] = {
@@ -257,7 +258,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
         "numeric_slopes": slopes,
         "lookup_sizes": sizes[plan.order],
         "lookup_strides": strides[1:],
-        "tables": _sliced(np.concatenate([*merged, twins])),
+        "tables": padded.reshape(len(padded), -1, PEOPLE).swapaxes(0, 1),  # slices of 24 neurons, each of all rows
         "table_starts": np.cumsum([len(table) for table in merged])[:-1],
         "table_members": np.cumsum([0, *map(len, groups)]),
     }
@@ -300,12 +301,6 @@ def _merge(tables: list[Array]) -> Array:
     for table in tables[1:]:
         merged = (merged[:, None, :] + table[None, :, :]).reshape(-1, table.shape[1])
     return merged
-
-
-def _sliced(rows: Array) -> Array:
-    """Rows of neurons as slices of 24 neurons, each of all rows."""
-    padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % PEOPLE)))
-    return padded.reshape(len(rows), -1, PEOPLE).swapaxes(0, 1)
 
 
 def round_up(count: int) -> int:

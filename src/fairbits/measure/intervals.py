@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Doubles, Integers, numbered_rows
+from fairbits.domain import Doubles, Integers, row_keys
 from fairbits.errors import OptionError
 from fairbits.functions import gamma_quantile, normal_quantile, student_quantile
 
@@ -163,7 +163,7 @@ def bounded_means(
     counts = np.ones(len(sums), np.int64)
     if len(sums) > ALIKE:  # people alike share one weight
         whole = np.column_stack([sums, sizes])
-        numbers = numbered_rows(whole.T, len(whole))
+        numbers = np.unique(row_keys(whole.T, len(whole)), return_inverse=True)[1]
         one_of = np.empty(numbers.max() + 1, np.int64)
         one_of[numbers] = np.arange(len(whole))
         order = np.lexsort(whole[one_of].T[::-1])

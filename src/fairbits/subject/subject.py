@@ -131,8 +131,7 @@ class Subject:
         """
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
         against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
-        against = None if self.scores_only else against
-        if against is None or self.as_is:
+        if against is None or self.as_is or self.table.scores is not None:
             return replace(self, quality=found)
         if not as_is:
             raise ModelError(against)
