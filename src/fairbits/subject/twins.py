@@ -27,9 +27,7 @@ from fairbits.domain import (
 from fairbits.errors import SchemaError, TableError
 from fairbits.models import ModelOptions, TwinScores
 from fairbits.subject.subject import Subject, make_subject
-
-#: What is decided about a score, where only its threshold is known.
-CLASSES = ("unfavourable", "favourable")
+from fairbits.subject.texts import CLASSES
 
 
 def subject_of_twins(

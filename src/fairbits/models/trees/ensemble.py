@@ -316,10 +316,8 @@ def exact_link(sums: Doubles, link: Link, slope: float = 1.0, *, single: bool = 
     elif link == "softmax" and single:
         powers = c_exp(x - x.max(axis=-1, keepdims=True))
         found = powers / np.cumsum(powers, axis=-1, dtype=np.float64)[..., -1:].astype(np.float32)
-    elif link == "exp":
-        found = c_exp(x)
     else:
-        found = apply_link(sums, link, slope)
+        found = c_exp(x) if link == "exp" else apply_link(sums, link, slope)
     return np.asarray(found, dtype=np.float64)
 
 
