@@ -32,6 +32,7 @@ from fairbits.domain import Codes, Decoder, Doubles, Schema
 from fairbits.errors import ModelError, OptionError, SchemaError, foreign
 from fairbits.language.template import Wording, Words
 from fairbits.models import (
+    DEFAULTS,
     Array,
     BlackBox,
     Client,
@@ -103,7 +104,7 @@ class EncodedNetwork:
         network: Any,
         seen: dict[str, npt.NDArray[np.float32]] | None = None,
         *,
-        options: ModelOptions | None = None,
+        options: ModelOptions = DEFAULTS,
     ):
         found = network if isinstance(network, Network) else read_model(network, None, options).model
         if not isinstance(found, Network):

@@ -23,7 +23,7 @@ from fairbits.errors import CapabilityError, FairbitsError, ModelError, foreign,
 from fairbits.models.base import Model, kind_of
 from fairbits.models.black_box import attribute
 from fairbits.models.native.network import Network
-from fairbits.models.options import ModelOptions
+from fairbits.models.options import DEFAULTS, ModelOptions
 from fairbits.models.predictors import classes_of, named_frame, trained_on_categories
 from fairbits.models.registry import PICKLES, is_url, read_object, settled_original, write_object
 from fairbits.models.sklearn import is_pipeline, last_step, taken_apart, winner
@@ -250,11 +250,10 @@ def refitted(
     targets: Doubles,
     rng: np.random.Generator,
     *,
-    options: ModelOptions | None = None,
+    options: ModelOptions = DEFAULTS,
 ) -> tuple[Any, str]:
     """A clone of the estimator behind a model fitted to soft targets, without the protected columns; and how, in
     words."""
-    options = options or ModelOptions()
     whole = opened_estimator(original, options)
     steps, final = taken_apart(whole)
     known = type(final).__module__.partition(".")[0] in _LIBRARIES
