@@ -45,7 +45,6 @@ from .plan import plan_of as plan_of
 from .seen import Keys as Keys
 from .seen import Seen as Seen
 from .seen import keys_of as keys_of
-from .threads import available_cores as available_cores
 from .threads import one_core as one_core
 from .threads import share as share
 from .threads import thread_count as thread_count

@@ -19,6 +19,7 @@ from fairbits.domain import Attribute, Doubles, Encoding, Integers, Lookup, Nume
 from fairbits.engine.kernels.compiler import compiled, linked
 from fairbits.engine.trees import Walk, goes_left, owners_of, sum_slack, thresholds_of, twin_choices
 from fairbits.errors import CapabilityError
+from fairbits.functions import in_order
 from fairbits.models import Ensemble, HasTrees
 
 
@@ -246,8 +247,11 @@ def _cells(
 
     # The last code of the first side of each cut, or -1: as whole numbers, which are in the order of the doubles.
     bounds = np.array([attribute.low, attribute.upper], dtype=np.float64)
-    begin, end = bounds.astype(np.int64) if attribute.discrete else _ordered(bounds)
-    value_of = _whole if attribute.discrete else _doubles
+    begin, end = bounds.astype(np.int64) if attribute.discrete else in_order((bounds + 0.0).view(np.int64))
+
+    def value_of(order: Integers) -> Doubles:
+        return order.astype(np.float64) if attribute.discrete else in_order(order).view(np.float64)
+
     low, high = np.full(len(cuts), begin - 1), np.full(len(cuts), end)
     while (low < high).any():
         middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up, of numbers whose sum may be too large
@@ -261,21 +265,6 @@ def _cells(
     span = max(attribute.upper - attribute.low, np.finfo(np.float64).tiny)
     widths = np.maximum(1, np.rint((stops - starts) / span * 2.0**30)).astype(np.int64)  # a single value is somebody
     return np.clip(starts + (stops - starts) / 2, starts, stops), widths
-
-
-def _ordered(values: Doubles) -> Integers:
-    """Whole numbers in the order of doubles: neighbours differ by 1."""
-    bits = np.asarray(values + 0.0, dtype=np.float64).view(np.int64)  # -0.0 is 0.0
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-def _whole(numbers: Integers) -> Doubles:
-    return numbers.astype(np.float64)
-
-
-def _doubles(order: Integers) -> Doubles:
-    """The doubles of such numbers."""
-    return np.where(order < 0, np.int64(-(2**63)) - order, order).view(np.float64)
 
 
 @compiled

@@ -35,6 +35,7 @@ from fairbits.domain import (
     text_of,
 )
 from fairbits.errors import FairbitsError, ModelError, foreign
+from fairbits.functions import in_order
 from fairbits.models.black_box import attribute, homes_of
 from fairbits.models.inputs import (
     PEOPLE,
@@ -501,18 +502,14 @@ def _last_left(ask: Encoders, attributes: Doubles, features: Doubles, limits: Do
     owners, inputs, everyone = attributes.astype(np.int64), features.astype(np.int64), np.arange(len(limits))
     whole = np.array([a.discrete for a in ask.schema.attributes], np.bool_)[owners]
 
-    def turned(bits: Integers) -> Integers:
-        """Between the bits of floats and whole numbers in their order, neighbours for neighbours."""
-        return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
     def value(key: Integers) -> Doubles:
-        return np.where(whole, key, turned(key).view(np.float64))
+        return np.where(whole, key, in_order(key).view(np.float64))
 
     def left(key: Integers) -> npt.NDArray[np.bool_]:
         return np.asarray(ask.of(owners, value(key))[everyone, inputs] <= limits)
 
     ends = np.array([[a.low, a.upper] for a in ask.schema.attributes], np.float64)[owners].T
-    low, high = np.where(whole, ends.astype(np.int64), turned(ends.view(np.int64)))
+    low, high = np.where(whole, ends.astype(np.int64), in_order(ends.view(np.int64)))
     none, all_ = ~left(low), left(high)
     if (none & all_).any():
         raise NotColumnwise(ask.schema.names[owners[none & all_][0]])
