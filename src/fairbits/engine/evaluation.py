@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.evaluate import run_chunk
 from fairbits.engine.kernels.lanes import PEOPLE
-from fairbits.engine.kernels.partition import Ruler, masked_chunk, masked_rows, ruler_of, vectors_chunk
+from fairbits.engine.kernels.partition import Partition, Ruler, masked_chunk, masked_rows, ruler_of, vectors_chunk
 from fairbits.engine.plan import Plan, scratch
 from fairbits.engine.threads import one_core, spread, writeable
 from fairbits.engine.wide import BLOCK
 from fairbits.errors import ROW, FairbitsError, ModelError, OptionError, TableError, rows_named
-
-Partition = Literal["constrained", "grid"]
 
 #: Runs a kernel on whole tiles of codes, of which the first n are people and the first is row `start` of the batch:
 #: (codes, n, start). Gives the row where the first tile in trouble begins, or -1.

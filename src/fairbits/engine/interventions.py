@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.evaluation import Partition, run_batch
+from fairbits.engine.evaluation import run_batch
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.evaluate import (
     HALF,
@@ -55,7 +55,7 @@ from fairbits.engine.kernels.lanes import (
     store,
     sub,
 )
-from fairbits.engine.kernels.partition import Ruler, ruler_of, sweep, to_bins
+from fairbits.engine.kernels.partition import Partition, Ruler, ruler_of, sweep, to_bins
 from fairbits.engine.plan import Plan, plan_of, scratch
 from fairbits.engine.threads import spread
 from fairbits.errors import ModelError, TableError
