@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fairbits.engine.kernels.evaluate import run_chunk
 from fairbits.engine.kernels.lanes import PEOPLE
 from fairbits.engine.kernels.partition import Partition, Ruler, masked_chunk, masked_rows, ruler_of, vectors_chunk
-from fairbits.engine.plan import Plan, scratch
+from fairbits.engine.plan import Plan, check_values, scratch
 from fairbits.engine.threads import one_core, spread, writeable
 from fairbits.engine.wide import BLOCK
 from fairbits.errors import ROW, FairbitsError, ModelError, OptionError, TableError, rows_named
@@ -269,7 +269,13 @@ def whole_tiles(rows: NDArray[Any]) -> NDArray[Any]:
 def _complain(plan: Plan, codes: NDArray[np.float64], rows: range, run: Run) -> None:
     """The kernel met a code it has no use for, or a network that overflows, in one of these rows: say which."""
     for row in rows:
-        _check_codes(plan, codes[row], row)
+        for column, shift in zip(plan.numeric_columns, plan.numeric_shifts, strict=True):
+            code = codes[row, column]
+            if not abs(code - shift) <= np.finfo(np.float32).max:
+                raise TableError.of_row(
+                    f"codes must be finite as float32, but column {column + 1} of {ROW} holds {code}.", row
+                )
+        check_values(codes[row], row, plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes)
     for row in rows:
         if run(whole_tiles(writeable(codes[row : row + 1])), 1, row) >= 0:
             raise ModelError.of_row(
@@ -278,19 +284,3 @@ def _complain(plan: Plan, codes: NDArray[np.float64], rows: range, run: Run) -> 
                 row,
             )
     raise FairbitsError.of_row(f"the kernel refused the tile at {ROW}, but every row of it looks fine.", rows.start)
-
-
-def _check_codes(plan: Plan, codes: NDArray[np.float64], row: int) -> None:
-    for column, shift in zip(plan.numeric_columns, plan.numeric_shifts, strict=True):
-        if not abs(codes[column] - shift) <= np.finfo(np.float32).max:
-            raise TableError.of_row(
-                f"codes must be finite as float32, but column {column + 1} of {ROW} holds {codes[column]}.", row
-            )
-    for column, low, size in zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes, strict=True):
-        code = codes[column]
-        if not (low <= code < low + size and code == np.floor(code)):
-            raise TableError.of_row(
-                f"codes of column {column + 1} must be whole numbers within {low}..{low + size - 1}, "
-                f"but {ROW} holds {code}.",
-                row,
-            )

@@ -27,7 +27,7 @@ from fairbits.domain import Doubles, Encoding, Integers, Twins
 from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, RELU, WIDTH
 from fairbits.engine.threads import aligned
 from fairbits.engine.wide import FEW, WIDE, Floats, WideLayers
-from fairbits.errors import ModelError
+from fairbits.errors import ROW, ModelError, TableError
 from fairbits.models import Network, without_denormals
 
 Array = NDArray[Any]
@@ -301,6 +301,18 @@ def _merge(tables: list[Array]) -> Array:
     for table in tables[1:]:
         merged = (merged[:, None, :] + table[None, :, :]).reshape(-1, table.shape[1])
     return merged
+
+
+def check_values(codes: Doubles, row: int, columns: Integers, lows: Array, sizes: Integers) -> None:
+    """Refuse codes of a row that are none of the values of a categorical attribute."""
+    for column, low, size in zip(columns, lows, sizes, strict=True):
+        code = codes[column]
+        if not (low <= code < low + size and code == np.floor(code)):
+            raise TableError.of_row(
+                f"codes of column {column + 1} must be whole numbers within {low:.0f}..{low + size - 1:.0f}, "
+                f"but {ROW} holds {code}.",
+                row,
+            )
 
 
 def round_up(count: int) -> int:

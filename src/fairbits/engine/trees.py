@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from fairbits.domain import DecisionRule, Doubles, Encoding, Integers, Lookup, Numeric, Schema, Twins
 from fairbits.engine.kernels.trees import LEAF, SET, TWIN, trees_chunk
+from fairbits.engine.plan import check_values
 from fairbits.engine.threads import CHUNK, SHARES, share, thread_count, writeable
 from fairbits.engine.tree_leaves import Walks, leaves_of, walks_of
-from fairbits.errors import TableError
+from fairbits.errors import ROW, TableError
 from fairbits.models import NAN, ZERO, ZERO_WIDTH, Ensemble, HasTrees, apply_link, exact_link
 
 #: In the precision in which the library adds up.
@@ -791,12 +792,6 @@ def _run(plan: TreePlan, codes: Doubles, keep: Any, threads: int | None) -> None
 
 
 def _complain(program: TreeProgram, codes: Doubles, row: int) -> None:
-    known = program.attributes
-    for column, low, size, tabled in zip(known.columns, known.lows, known.sizes, known.tabled, strict=True):
-        place = codes[column] - low
-        if tabled and not (0 <= place < size and place == np.floor(place)):
-            raise TableError(
-                f"codes of column {column} must be whole numbers within {low:g}..{low + size - 1:g}, "
-                f"but row {row} holds {codes[column]}."
-            )
-    raise TableError(f"row {row} holds a code that the trees have no use for.")
+    known, tabled = program.attributes, program.attributes.tabled
+    check_values(codes, row, known.columns[tabled], known.lows[tabled], known.sizes[tabled])
+    raise TableError.of_row(f"{ROW} holds a code that the trees have no use for.", row)
