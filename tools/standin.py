@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.coding.raw import Ints
-from fairbits.domain import Attribute, Schema, Table
+from fairbits.domain import Attribute, Integers, Schema, Table
 from fairbits.errors import FairbitsError
 
 SMALLEST_LEAF = 100
@@ -38,13 +37,13 @@ class StandInTree:
 
     column: int
     low: int
-    feature: Ints
+    feature: Integers
     threshold: npt.NDArray[np.float64]
-    left: Ints
-    right: Ints
-    weights: Ints
+    left: Integers
+    right: Integers
+    weights: Integers
 
-    def leaves(self, rows: Ints) -> Ints:
+    def leaves(self, rows: Integers) -> Integers:
         """The leaf that each row ends in; all rows go down the tree together."""
         node = np.zeros(len(rows), dtype=np.int64)
         people = np.arange(len(rows))
@@ -55,7 +54,7 @@ class StandInTree:
         # The entry "right" of a leaf is its row in the weights.
         return self.right[node]
 
-    def draw(self, rows: Ints, generator: np.random.Generator) -> Ints:
+    def draw(self, rows: Integers, generator: np.random.Generator) -> Integers:
         """Draw a value of the tree's attribute for each row."""
         steps = np.cumsum(self.weights, axis=1)[self.leaves(rows)]
         drawn = generator.random(len(rows)) * steps[:, -1]
@@ -69,7 +68,7 @@ class LabelRule:
     base: float
     terms: tuple[npt.NDArray[np.float64], ...]
 
-    def draw(self, rows: Ints, lows: Ints, generator: np.random.Generator) -> Ints:
+    def draw(self, rows: Integers, lows: Integers, generator: np.random.Generator) -> Integers:
         """Draw a class for each row."""
         odds = self.base + sum(term[rows[:, i] - lows[i]] for i, term in enumerate(self.terms))
         return np.asarray(generator.random(len(rows)) < 1 / (1 + np.exp(-odds)), dtype=np.int64)
@@ -120,7 +119,7 @@ def _fit_label(coded: Table, schema: Schema) -> LabelRule:
 
 
 def _fit_tree(
-    rows: Ints, column: int, before: list[int], attribute: Attribute, generator: np.random.Generator
+    rows: Integers, column: int, before: list[int], attribute: Attribute, generator: np.random.Generator
 ) -> StandInTree:
     low = int(attribute.low)
     size = int(attribute.upper) - low + 1
@@ -148,11 +147,11 @@ def _fit_tree(
     )
 
 
-def _leaf_only() -> tuple[Ints, npt.NDArray[np.float64], Ints, Ints]:
+def _leaf_only() -> tuple[Integers, npt.NDArray[np.float64], Integers, Integers]:
     return np.zeros(1, np.int64), np.zeros(1), np.full(1, -1, np.int64), np.zeros(1, np.int64)
 
 
-def _weights(counts: Ints, generator: np.random.Generator) -> Ints:
+def _weights(counts: Integers, generator: np.random.Generator) -> Integers:
     """How many tens of people have each value, rounded at random so that the mean stays right."""
     if (counts.sum(axis=1) < SMALLEST_LEAF).any():
         raise FairbitsError(f"a leaf stands for {counts.sum(axis=1).min()} people; {SMALLEST_LEAF} is the least.")

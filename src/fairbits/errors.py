@@ -49,38 +49,26 @@ class FairbitsError(Exception):
     template: str = ""
 
     @classmethod
-    def of_row(cls, template: str, row: int) -> Self:
-        """An error about one row of a batch.
+    def of_row(cls, template: str, row: int, place: str | None = None) -> Self:
+        """An error about one row of a batch, or of the larger table that the batch is part of.
 
         Parameters
         ----------
         template
             The message, with ``ROW`` where the row is named.
         row
-            Position of the row in the batch, counted from 0; the message counts from 1.
+            Position of the row, counted from 0; the message counts from 1.
+        place
+            What to call the row instead, such as "row 1,201 of loan.csv".
 
         Returns
         -------
         Self
             The error, which remembers its row.
         """
-        return cls(template.replace(ROW, f"row {row + 1:,}"))._about(template, row)
-
-    def placed(self, row: int, place: str) -> Self:
-        """The same error with another name for the row, for a batch that is part of a larger table.
-
-        Parameters
-        ----------
-        row
-            Position of the row in the larger table, counted from 0.
-        place
-            What to call the row, such as "row 1,201".
-        """
-        return type(self)(self.template.replace(ROW, place))._about(self.template, row)
-
-    def _about(self, template: str, row: int) -> Self:
-        self.template, self.row = template, row
-        return self
+        found = cls(template.replace(ROW, place or f"row {row + 1:,}"))
+        found.template, found.row = template, row
+        return found
 
     def __str__(self) -> str:
         said = one_line(spoken(super().__str__()))
@@ -157,7 +145,8 @@ def rows_named(first: int = 0, place: Callable[[int], str] | None = None) -> Ite
         if error.row is None:
             raise
         row = first + error.row
-        raise error.placed(row, f"row {row + 1:,}" if place is None else place(row)) from error.__cause__
+        named = None if place is None else place(row)
+        raise type(error).of_row(error.template, row, named) from error.__cause__
 
 
 def choose_from(wanted: str, available: Iterable[str], *, max_shown: int = 20) -> str:

@@ -19,8 +19,9 @@ from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
+from fairbits.engine import check_epsilon
 from fairbits.errors import CapabilityError, OptionError, choose_from
-from fairbits.measure import DEFAULT_EPSILON, check_epsilon, qid
+from fairbits.measure import DEFAULT_EPSILON, qid
 from fairbits.repair import averaged, clipped, decision_shift, half_width, moved_odds
 
 Doubles = npt.NDArray[np.float64]

@@ -51,6 +51,11 @@ def c_log(x: Array) -> Array:
     return np.array([call(float(value)) for value in x], dtype=np.float32)
 
 
+def in_order(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Between the bits of doubles and whole numbers in the order of these, neighbours for neighbours; and back."""
+    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+
+
 def softmax(x: npt.ArrayLike, *, axis: int = -1) -> Array:
     """Powers of e that sum to 1 along an axis."""
     given = np.asarray(x)

@@ -133,7 +133,7 @@ def test_meps_rows_of_development(shared: Path, name: str) -> None:
 
 
 def test_diabetes_of_development(shared: Path) -> None:
-    raw = added.read_diabetes(shared / "data" / "diabetes" / "diabetes.csv")
+    raw = read_text(shared / "data" / "diabetes" / "diabetes.csv")
     coded = added.code_diabetes(raw)
     assert len(coded) == 768
     # The bins were made from the rows' own range, so each end is taken.

@@ -89,8 +89,8 @@ def test_columns_must_be_there(plan):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon must be a positive number, but got 0.0"),
-        ({"epsilon": float("nan")}, "epsilon must be a positive number"),
+        ({"epsilon": 0.0}, "epsilon is 0.0; the tolerance between scores must be larger than 0"),
+        ({"epsilon": float("nan")}, "epsilon is nan"),
         ({"partition": "kmeans"}, "'kmeans'"),
         ({"threads": 0}, "threads must be 1 or more, but got 0"),
     ],

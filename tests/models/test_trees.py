@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Decoder, Schema, qid
-from fairbits.errors import FairbitsError, ModelError
+from fairbits.errors import FairbitsError, ModelError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models import TreeModel, load_model, load_with_encoding
 
@@ -318,6 +318,9 @@ def test_more_than_64_twins_and_65_leaves(tmp_path: Path) -> None:
         twins = evaluator.twins.expand(people[:20]).reshape(-1, 4)
         expected = model.predict_proba(twins)[:, 1].reshape(20, -1)
         assert np.abs(evaluator.scores(people[:20]) - expected).max() < 1e-6
+    people[3, 3] = 77
+    with pytest.raises(TableError, match=r"column 4 must be whole numbers within 0\.\.40, but row 4 holds 77"):
+        evaluator.scores(people[:20])
 
 
 def test_a_model_that_only_its_library_can_ask_says_why() -> None:

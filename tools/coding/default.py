@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Ints, Raw, finish, need_columns, read_text, whole
+from fairbits.data.coding.raw import Raw, finish, need_columns, read_text, whole
 from fairbits.data.coding.shipped import DEFAULT, UNIT
-from fairbits.domain import Table
+from fairbits.domain import Integers, Table
 
 STATUS = ("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6")
 RAW_COLUMNS = (
@@ -34,7 +34,7 @@ def code(raw: Raw) -> Table:
     return finish([_column(raw, name) for name in RAW_COLUMNS], whole(raw, "target"), DEFAULT)
 
 
-def _column(raw: Raw, name: str) -> Ints:
+def _column(raw: Raw, name: str) -> Integers:
     values = whole(raw, name)
     if name == "SEX":
         return values - 1

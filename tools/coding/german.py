@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Ints, Raw, finish, listed, positions, read_text, whole
+from fairbits.data.coding.raw import Raw, finish, listed, positions, read_text, whole
 from fairbits.data.coding.shipped import GERMAN, WORDS
-from fairbits.domain import Table
+from fairbits.domain import Integers, Table
 
 RAW_COLUMNS = listed(
     "checking_status,duration,credit_history,purpose,credit_amount,savings_status,employment,"
@@ -28,7 +28,7 @@ def code(raw: Raw) -> Table:
     return finish(columns, (whole(raw, "risk") == 1), GERMAN)
 
 
-def _column(raw: Raw, name: str) -> Ints:
+def _column(raw: Raw, name: str) -> Integers:
     if name == "personal_status":
         return np.asarray(raw[name] == "A92", dtype=np.int64)
     if name == "age":

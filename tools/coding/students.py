@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Ints, Raw, finish, need_columns, positions, read_text, whole
+from fairbits.data.coding.raw import Raw, finish, need_columns, positions, read_text, whole
 from fairbits.data.coding.shipped import FROM_ONE, NAMES, STUDENTS, TEXTS
-from fairbits.domain import Table
+from fairbits.domain import Integers, Table
 
 
 def read(mathematics: Path, portuguese: Path) -> Raw:
@@ -24,7 +24,7 @@ def code(raw: Raw) -> Table:
     return finish([_column(raw, column) for column in NAMES], whole(raw, "G3") >= 10, STUDENTS)
 
 
-def _column(raw: Raw, column: str) -> Ints:
+def _column(raw: Raw, column: str) -> Integers:
     if column in TEXTS:
         known = [text if isinstance(text, str) else text[0] for text in TEXTS[column]]
         return positions(raw, column, known) + (column in FROM_ONE)

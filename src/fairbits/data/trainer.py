@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from fairbits._version import __version__
 from fairbits.data.registry import built_in, load_table
-from fairbits.domain import Codes, Decoder, Encoding
+from fairbits.domain import Codes, Decoder, Doubles, Encoding
 from fairbits.errors import CapabilityError, FairbitsError, ModelError, foreign
 from fairbits.models import (
     Fitting,
@@ -169,8 +169,6 @@ TRIED = 50
 #: What an update costs, about: the fixed part, and for each weight.
 SECONDS_PER_UPDATE, SECONDS_PER_WEIGHT = 5e-4, 2e-7
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
@@ -204,7 +202,7 @@ class NetworkTrainer:
         updates = (self.epochs or epochs_for(rows)) * max(1, rows // BATCH)
         return updates * (SECONDS_PER_UPDATE + SECONDS_PER_WEIGHT * weights)
 
-    def anew(self, rows: Codes, labels: Floats, seed: int) -> Fitted:
+    def anew(self, rows: Codes, labels: Doubles, seed: int) -> Fitted:
         """Train from a seed; a network that learned nothing beyond the majority is trained again from another seed.
 
         After ``ATTEMPTS`` trainings the last one is taken as it is.
@@ -225,10 +223,10 @@ class NetworkTrainer:
     def learned(
         self,
         rows: Codes,
-        labels: Floats,
+        labels: Doubles,
         rng: np.random.Generator,
         *,
-        sample_weights: Floats | None = None,
+        sample_weights: Doubles | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Fitted:
         """Train further from its own weights, or from new ones of another shape (``settings["widths"]``)."""
@@ -265,17 +263,17 @@ class EstimatorTrainer:
     def recipe(self) -> str:
         return f"by its own library ({type(last_step(self.estimator)[1]).__name__}, cloned with another seed)"
 
-    def anew(self, rows: Codes, labels: Floats, seed: int) -> Fitted:
+    def anew(self, rows: Codes, labels: Doubles, seed: int) -> Fitted:
         """Copy the estimator, give the copy another seed and fit it."""
         return self._fitted(fresh_estimator(self.estimator, seed), rows, labels, {})
 
     def learned(
         self,
         rows: Codes,
-        labels: Floats,
+        labels: Doubles,
         rng: np.random.Generator,
         *,
-        sample_weights: Floats | None = None,
+        sample_weights: Doubles | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Fitted:
         """Fit a copy to weighted rows; where it takes no weights, rows are drawn by them instead."""
@@ -285,7 +283,7 @@ class EstimatorTrainer:
             return self._fitted(made, *drawn_by(sample_weights, rows, labels, rng), {})
         return self._fitted(made, rows, labels, {name: sample_weights})
 
-    def _fitted(self, made: Any, rows: Codes, labels: Floats, weighted: Mapping[str, Any]) -> Fitted:
+    def _fitted(self, made: Any, rows: Codes, labels: Doubles, weighted: Mapping[str, Any]) -> Fitted:
         targets = labels if self.classes is None else self.classes[labels.astype(np.int64)]
         fit_again(made, self.feed(rows), targets, weighted)
         return asked(made, self.subject)
@@ -313,7 +311,7 @@ class OwnTrainer:
     def recipe(self) -> str:
         return f"by your own recipe ({self.reference})"
 
-    def anew(self, rows: Codes, labels: Floats, seed: int) -> Fitted:
+    def anew(self, rows: Codes, labels: Doubles, seed: int) -> Fitted:
         """What the recipe makes of the rows, in words that the table has."""
         schema = self.subject.schema
         named = labels if schema.regression else np.array(schema.classes)[labels.astype(np.int64)]
@@ -324,10 +322,10 @@ class OwnTrainer:
     def learned(
         self,
         rows: Codes,
-        labels: Floats,
+        labels: Doubles,
         rng: np.random.Generator,
         *,
-        sample_weights: Floats | None = None,
+        sample_weights: Doubles | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Fitted:
         """The same on rows drawn by their weights; settings are the recipe's own business."""
@@ -390,7 +388,7 @@ def weight_name(estimator: Any) -> str | None:
     return f"{prefix}sample_weight" if has_fit_parameter(final, "sample_weight") else None
 
 
-def drawn_by(weights: Floats | None, rows: Codes, labels: Floats, rng: np.random.Generator) -> tuple[Codes, Floats]:
+def drawn_by(weights: Doubles | None, rows: Codes, labels: Doubles, rng: np.random.Generator) -> tuple[Codes, Doubles]:
     """As many rows, drawn by their weights where they have any."""
     if weights is None:
         return rows, labels

@@ -3,8 +3,10 @@ from .attribute import MISSING as MISSING
 from .attribute import Attribute as Attribute
 from .attribute import Category as Category
 from .attribute import Codes as Codes
+from .attribute import Doubles as Doubles
 from .attribute import Holds as Holds
 from .attribute import Integer as Integer
+from .attribute import Integers as Integers
 from .attribute import Real as Real
 from .attribute import is_number as is_number
 from .attribute import nearest as nearest
@@ -46,13 +48,13 @@ from .schema import rule_words as rule_words
 from .schema import twins_of as twins_of
 from .table import Table as Table
 from .table import check_domain as check_domain
-from .table import numbered_rows as numbered_rows
 from .table import numbers as numbers
 from .table import numpy_of as numpy_of
 from .table import one_row_each as one_row_each
 from .table import people_notes as people_notes
 from .table import people_of as people_of
 from .table import plain as plain
+from .table import row_keys as row_keys
 from .table import scores_of_column as scores_of_column
 from .table import table_from_arrow as table_from_arrow
 from .table import text_of as text_of

@@ -23,6 +23,8 @@ Holds = Literal["text", "date"]
 #: What a missing value is: left to the model, or a value like any other, which twins take too.
 Missing = Literal["model", "value"]
 Codes = npt.NDArray[np.float64]
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 #: A missing entry of a category column is this label, where the attribute has it.
 MISSING = "(missing)"
@@ -173,15 +175,14 @@ class Attribute:
             self._check_ranges()
         category, listed = self.kind == "category", len(self.allowed)
         count = listed or int(min(np.floor((self.upper - self.low) / self.stride + 1e-9), 1e18)) + 1
-        never = category and self.missing != "value" and count > 1 and self.gap is not None
-        never = never and (not listed or self.gap in self.allowed)
+        told = self.gap is not None and (not listed or self.gap in self.allowed)
+        never = category and self.missing != "value" and count > 1 and told
         lack = self.missing == "value" and not category
         taken = len(self.ranges) or count - never
         every = listed or int(self.upper - self.low) + 1
         some = taken < every - never or not (self.discrete or listed)
-        lacking = some or never or (self.missing == "model" and not category)
-        settled |= {"count": count, "twin_count": taken + lack, "representatives": some, "open": lacking}
-        settled |= {"_twins_lack": lack, "_never_lack": never}
+        settled |= {"count": count, "twin_count": taken + lack, "_twins_lack": lack, "_never_lack": never}
+        settled |= {"representatives": some, "open": some or never or (self.missing == "model" and not category)}
 
     def _check_category(self) -> None:
         last = len(self.labels) - 1
@@ -516,9 +517,9 @@ def _named_cuts(ranges: tuple[tuple[str, float], ...]) -> tuple[float, ...]:
     """The cuts that names such as "32–38" spell out; nothing where the names say something else."""
     ends = [_RANGE.fullmatch(name.strip()) for name, _ in ranges]
     spans = [(float(e[1]), float(e[2] or e[1])) for e in ends if e is not None]
-    fits = len(spans) == len(ranges) and any(low < high for low, high in spans)
-    fits = fits and all(low <= code <= high for (low, high), (_, code) in zip(spans, ranges, strict=True))
-    fits = fits and all(high <= low for (_, high), (low, _) in pairwise(spans))
+    inside = [low <= code <= high for (low, high), (_, code) in zip(spans, ranges, strict=False)]
+    rising = all(high <= low for (_, high), (low, _) in pairwise(spans))
+    fits = len(spans) == len(ranges) and any(low < high for low, high in spans) and all(inside) and rising
     return tuple(low for low, _ in spans[1:]) if fits else ()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import Attribute, Codes, is_number
+from fairbits.domain.attribute import Attribute, Codes, Integers, is_number
 from fairbits.domain.schema import Chances, Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
 
@@ -357,11 +357,9 @@ def table_from_arrow(
         ]
         labels = None
         if schema.target is not None:
-            target = whole_column(data, schema.target, "target")
-            if schema.regression:
-                labels = numbers(target, schema.target)
-            else:
-                labels = places_of(target, schema.classes, f"target {schema.target!r}", "classes")
+            target, what = whole_column(data, schema.target, "target"), f"target {schema.target!r}"
+            known = schema.classes
+            labels = places_of(target, known, what, "classes") if known else numbers(target, schema.target)
         table = Table(
             np.ascontiguousarray(np.column_stack(columns) if columns else np.empty((data.num_rows, 0))),
             labels,
@@ -523,8 +521,6 @@ def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lam
 #: Where a larger share of the rows than this repeats others in all unprotected columns, it is noticed.
 NOTICED = 0.01
 
-Integers = npt.NDArray[np.int64]
-
 
 def people_of(schema: Schema, table: Table) -> Integers | None:
     """The number of the person of each row, from 0; None where every row is somebody else."""
@@ -537,15 +533,16 @@ def _people(schema: Schema, table: Table) -> tuple[Integers | None, int]:
         own, repeated = table.person, 0
     else:
         columns = [table.codes[:, i] for i in schema.free_columns]
-        free = numbered_rows([*columns, *(() if table.scores is None else (table.scores,))], len(table))
+        keys = row_keys([*columns, *(() if table.scores is None else (table.scores,))], len(table))
+        free = np.unique(keys, return_inverse=True)[1]
         sizes = np.bincount(free)
         repeated = int(sizes[sizes > 1].sum())
         if repeated <= NOTICED * len(table):
             return None, 0
         guarded = [table.codes[:, i] for i in schema.protected_columns]
-        whole = numbered_rows([free, *guarded, *(() if table.observed is None else table.observed.T)], len(table))
+        whole = row_keys([free, *guarded, *(() if table.observed is None else table.observed.T)], len(table))
         # A kind of unprotected values that comes with one kind of protected ones only: its rows look like one person.
-        first = np.full(len(sizes), -1, dtype=np.int64)
+        first = np.empty(len(sizes), dtype=np.uint64)
         first[free[::-1]] = whole[::-1]
         mixed = np.bincount(free, weights=first[free] != whole, minlength=len(sizes)) > 0
         own = np.where(mixed[free], len(sizes) + np.arange(len(free)), free)
@@ -605,8 +602,11 @@ def one_row_each(
     return np.sort(drawn)
 
 
-def numbered_rows(columns: list[npt.NDArray[Any]], n: int) -> Integers:
-    """Rows by number, equal ones alike, by a hash of 64 bits (a million rows: 3 in 10⁸ collide)."""
+Keys = npt.NDArray[np.uint64]
+
+
+def row_keys(columns: Iterable[npt.NDArray[Any]], n: int) -> Keys:
+    """A number for each row, the same for equal ones: a hash of 64 bits (a million rows: 3 in 10⁸ collide)."""
     found = np.zeros(n, dtype=np.uint64)
     for column in columns:
         bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)  # 0 and −0 are the same
@@ -614,4 +614,4 @@ def numbered_rows(columns: list[npt.NDArray[Any]], n: int) -> Integers:
         found ^= found >> np.uint64(29)
         found *= np.uint64(0xBF58476D1CE4E5B9)
         found ^= found >> np.uint64(32)
-    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+    return found

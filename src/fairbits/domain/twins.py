@@ -21,14 +21,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import Codes
+from fairbits.domain.attribute import Codes, Integers
 from fairbits.domain.rule import Rule, Truth, columns_of, evaluated
 from fairbits.domain.schema import Schema
+from fairbits.domain.table import Keys, row_keys
 from fairbits.errors import SchemaError
 from fairbits.text import percent, shortened
-
-Indices = npt.NDArray[np.int64]
-Keys = npt.NDArray[np.uint64]
 
 
 class Twins:
@@ -83,7 +81,7 @@ class Twins:
         self.m, self.most = m, len(self.patterns)
         self.values: Codes = self.patterns[:m]
         #: Where each combination along the axes stands among all combinations.
-        self.grid: Indices = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
+        self.grid: Integers = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
 
     @property
     def axes(self) -> tuple[tuple[str, ...], ...]:
@@ -283,16 +281,6 @@ def twin_limits(schema: Schema) -> tuple[Limit, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Exceptions:
-    """Rows of the table that break a rule: sorted keys of who they are, their codes, and which twin they are."""
-
-    keys: Keys
-    people: Codes
-    protected: Codes
-    twin: Indices
-
-
 class Validity:
     """The rules of a schema, or other ones, over people and over their twins."""
 
@@ -309,7 +297,7 @@ class Validity:
         self.any, self.about_twins = bool(rules), bool(self._of_twins)
         self._free = np.array(schema.free_columns, dtype=np.int64)
         self.rows = rows
-        self._exceptions: dict[tuple[Rule, ...], _Exceptions | None] = {}
+        self._broken: dict[tuple[Rule, ...], tuple[Keys, Keys]] = {}
 
     def twins(self, codes: Codes) -> Truth:
         """Which twins of these people can exist under the rules, or occur in the table.
@@ -318,16 +306,16 @@ class Validity:
         """
         twins = self._twins
         valid = np.ones((len(codes), twins.most), dtype=np.bool_)
-        if twins.most > twins.m:
-            valid[:, twins.m :] = twins.own(codes)
         for rule in self._of_twins:
             valid &= evaluated(rule.program, lambda column: self._column(codes, column))
-        real = self._broken_by(self._of_twins)
-        if real is not None:
-            person, entry = _matches(self._keys(codes), codes[:, self._free], real)
-            pattern = twins.patterns[real.twin[entry]]
-            mine = (np.isnan(pattern) <= (codes[person][:, twins.columns] == real.protected[entry])).all(axis=1)
-            valid[person[mine], real.twin[entry[mine]]] = True
+        people, rows = self._broken_by(self._of_twins)
+        if len(people):
+            real = np.flatnonzero(np.isin(row_keys(codes[:, self._free].T, len(codes)), people))
+            for twin in range(twins.most if len(real) else 0):
+                same = twins.as_twins(codes[real], np.full(len(real), twin))
+                valid[real, twin] |= np.isin(row_keys(same.T, len(same)), rows)
+        if twins.most > twins.m:
+            valid[:, twins.m :] &= twins.own(codes)
         return valid
 
     def people(self, codes: Codes) -> Truth:
@@ -335,11 +323,10 @@ class Validity:
         valid = np.ones(len(codes), dtype=np.bool_)
         for rule in self._of_people:
             valid &= rule.holds(codes)
-        real = self._broken_by(self._of_people)
-        if real is not None and not valid.all():
+        people, _ = self._broken_by(self._of_people)
+        if len(people):
             doubtful = np.flatnonzero(~valid)
-            person, _ = _matches(self._keys(codes[doubtful]), codes[doubtful][:, self._free], real)
-            valid[doubtful[person]] = True
+            valid[doubtful] = np.isin(row_keys(codes[doubtful][:, self._free].T, len(doubtful)), people)
         if self._of_twins:
             left = np.flatnonzero(valid)
             valid[left] = self.twins(codes[left]).any(axis=1)
@@ -353,38 +340,14 @@ class Validity:
         own = np.isnan(pattern)
         return np.where(own, codes[:, column][:, None], pattern) if own.any() else pattern
 
-    def _broken_by(self, rules: tuple[Rule, ...]) -> _Exceptions | None:
-        """The rows of the table that break one of these rules; None where none does."""
-        if rules not in self._exceptions:
-            rows = np.empty((0, len(self.schema.names))) if self.rows is None or not rules else self.rows
+    def _broken_by(self, rules: tuple[Rule, ...]) -> tuple[Keys, Keys]:
+        """Numbers for the rows of the table that break one of these rules: for who they are, and as which twins."""
+        if rules not in self._broken:
+            rows = np.empty((0, len(self.schema))) if self.rows is None or not rules else self.rows
             people = rows[~np.logical_and.reduce([rule.holds(rows) for rule in rules])] if len(rows) else rows
-            self._exceptions[rules] = None
-            if len(people):
-                keys = self._keys(people)
-                order = np.argsort(keys, kind="stable")
-                keys, people = keys[order], people[order]
-                own, twin = people[:, self._twins.columns], self._twins.place_of(people)
-                self._exceptions[rules] = _Exceptions(keys, people[:, self._free], own, twin)
-        return self._exceptions[rules]
-
-    def _keys(self, codes: Codes) -> Keys:
-        """A number for who a person is; equal people have equal numbers, others practically never."""
-        bits = np.ascontiguousarray(codes[:, self._free] + 0.0).view(np.uint64)  # + 0.0 turns −0 into 0
-        odd = np.random.default_rng(0).integers(0, 2**63, len(self._free), dtype=np.uint64) * 2 + 1
-        mixed = (bits ^ (bits >> np.uint64(29))) * odd
-        return np.asarray((mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64))
-
-
-def _matches(keys: Keys, people: Codes, known: _Exceptions) -> tuple[Indices, Indices]:
-    """Pairs (person, entry) of people who are the same; one person may match several entries."""
-    first, last = np.searchsorted(known.keys, keys), np.searchsorted(known.keys, keys, side="right")
-    hit = np.flatnonzero(last > first)
-    counts = last[hit] - first[hit]
-    person = np.repeat(hit, counts)
-    offset = np.arange(len(person)) - np.repeat(np.cumsum(counts) - counts, counts)
-    entry = np.repeat(first[hit], counts) + offset
-    same = (people[person] == known.people[entry]).all(axis=1)
-    return person[same], entry[same]
+            same = self._twins.as_twins(people, self._twins.place_of(people)) if len(people) else people
+            self._broken[rules] = row_keys(people[:, self._free].T, len(people)), row_keys(same.T, len(people))
+        return self._broken[rules]
 
 
 def with_stand_ins(values: npt.NDArray[Any], valid: Truth | None) -> npt.NDArray[Any]:

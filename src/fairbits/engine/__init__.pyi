@@ -5,7 +5,6 @@ from .boxes import is_interval as is_interval
 from .boxes import margin_cuts as margin_cuts
 from .boxes import score_error as score_error
 from .evaluation import Evaluation as Evaluation
-from .evaluation import Partition as Partition
 from .evaluation import evaluate as evaluate
 from .evaluation import masked as masked
 from .evaluation import scores as scores
@@ -37,6 +36,10 @@ from .kernels.moves import Domain as Domain
 from .kernels.moves import Outlook as Outlook
 from .kernels.moves import change_some as change_some
 from .kernels.moves import margins as margins
+from .kernels.partition import Partition as Partition
+from .kernels.partition import check_epsilon as check_epsilon
+from .kernels.partition import check_partition as check_partition
+from .kernels.partition import max_classes as max_classes
 from .kernels.partition import ruler_of as ruler_of
 from .kernels.partition import tolerance_of as tolerance_of
 from .nearest import NearestRow as NearestRow
@@ -45,7 +48,6 @@ from .plan import plan_of as plan_of
 from .seen import Keys as Keys
 from .seen import Seen as Seen
 from .seen import keys_of as keys_of
-from .threads import available_cores as available_cores
 from .threads import one_core as one_core
 from .threads import share as share
 from .threads import thread_count as thread_count

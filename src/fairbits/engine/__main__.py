@@ -91,7 +91,7 @@ TASKS: tuple[Callable[[], None], ...] = (certify, score, study, slope, look_up)
 def main() -> None:
     """Compile everything, on all cores."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with ProcessPoolExecutor(threads.available_cores()) as pool:
+    with ProcessPoolExecutor(threads.thread_count(None)) as pool:
         for task in [pool.submit(task) for task in TASKS]:
             task.result()
 

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.evaluate import run_chunk
 from fairbits.engine.kernels.lanes import PEOPLE
-from fairbits.engine.kernels.partition import Ruler, masked_chunk, masked_rows, ruler_of, vectors_chunk
-from fairbits.engine.plan import Plan, scratch
+from fairbits.engine.kernels.partition import Partition, Ruler, masked_chunk, masked_rows, ruler_of, vectors_chunk
+from fairbits.engine.plan import Plan, check_values, scratch
 from fairbits.engine.threads import one_core, spread, writeable
 from fairbits.engine.wide import BLOCK
 from fairbits.errors import ROW, FairbitsError, ModelError, OptionError, TableError, rows_named
 
-Partition = Literal["constrained", "grid"]
-
+#: Runs a kernel on whole tiles of codes, of which the first n are people and the first is row `start` of the batch:
+#: (codes, n, start). Gives the row where the first tile in trouble begins, or -1.
 Run = Callable[[NDArray[np.float64], int, int], int]
-"""Runs a kernel on whole tiles of codes, of which the first n are people and the first is row `start` of the
-batch: (codes, n, start). Gives the row where the first tile in trouble begins, or -1."""
 
+#: Scores whose classes NumPy has counted before a kernel is compiled.
 FEW_SCORES = 1_000_000
-"""Scores whose classes NumPy has counted before a kernel is compiled."""
 
 #: Scalar work per twin, and per twin and class, in units of the engine's multiply-adds.
 _WORK, _VECTOR_WORK = 300, 600
@@ -231,13 +229,10 @@ def _run(
         return int(run_chunk(program, scratch(program, program.size), people, n, start, ruler, figures, ready))
 
     def wide(people: NDArray[np.float64], n: int, start: int) -> int:
-        found, favoured, sound = plan.layers.scores(people[:n], ruler.threshold)
-        if not sound.all():
-            return start + int(sound.argmin())
-        ready[start : start + n] = found
+        favoured, sound = plan.layers.scores(people[:n], ruler.threshold, ready[start : start + n])
         if ruler.classes:
             figures.favourable[start : start + n] = favoured.sum(axis=1)
-        return -1
+        return -1 if sound.all() else start + int(sound.argmin())
 
     run_batch(plan, codes, fused if plan.fused else wide, work=plan.work, threads=threads)
 
@@ -274,7 +269,13 @@ def whole_tiles(rows: NDArray[Any]) -> NDArray[Any]:
 def _complain(plan: Plan, codes: NDArray[np.float64], rows: range, run: Run) -> None:
     """The kernel met a code it has no use for, or a network that overflows, in one of these rows: say which."""
     for row in rows:
-        _check_codes(plan, codes[row], row)
+        for column, shift in zip(plan.numeric_columns, plan.numeric_shifts, strict=True):
+            code = codes[row, column]
+            if not abs(code - shift) <= np.finfo(np.float32).max:
+                raise TableError.of_row(
+                    f"codes must be finite as float32, but column {column + 1} of {ROW} holds {code}.", row
+                )
+        check_values(codes[row], row, plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes)
     for row in rows:
         if run(whole_tiles(writeable(codes[row : row + 1])), 1, row) >= 0:
             raise ModelError.of_row(
@@ -283,19 +284,3 @@ def _complain(plan: Plan, codes: NDArray[np.float64], rows: range, run: Run) -> 
                 row,
             )
     raise FairbitsError.of_row(f"the kernel refused the tile at {ROW}, but every row of it looks fine.", rows.start)
-
-
-def _check_codes(plan: Plan, codes: NDArray[np.float64], row: int) -> None:
-    for column, shift in zip(plan.numeric_columns, plan.numeric_shifts, strict=True):
-        if not abs(codes[column] - shift) <= np.finfo(np.float32).max:
-            raise TableError.of_row(
-                f"codes must be finite as float32, but column {column + 1} of {ROW} holds {codes[column]}.", row
-            )
-    for column, low, size in zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes, strict=True):
-        code = codes[column]
-        if not (low <= code < low + size and code == np.floor(code)):
-            raise TableError.of_row(
-                f"codes of column {column + 1} must be whole numbers within {low}..{low + size - 1}, "
-                f"but {ROW} holds {code}.",
-                row,
-            )

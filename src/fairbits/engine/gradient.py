@@ -27,8 +27,8 @@ from fairbits.errors import ROW, OptionError
 
 Floats = NDArray[np.float32]
 Columns = NDArray[np.integer[Any]]
+#: Of an attribute: the first of its sums, its first code, and what each of its codes adds.
 Table = tuple[int, int, NDArray[Any]]
-"""Of an attribute: the first of its sums, its first code, and what each of its codes adds."""
 
 ZERO = np.float32(0)
 

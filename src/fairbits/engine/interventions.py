@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.evaluation import Partition, count_classes, run_batch
+from fairbits.engine.evaluation import run_batch
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.evaluate import (
     HALF,
@@ -55,12 +55,10 @@ from fairbits.engine.kernels.lanes import (
     store,
     sub,
 )
-from fairbits.engine.kernels.partition import Ruler, ruler_of, sweep, to_bins
+from fairbits.engine.kernels.partition import Partition, Ruler, ruler_of, sweep, to_bins
 from fairbits.engine.plan import Plan, plan_of, scratch
 from fairbits.engine.threads import spread
-from fairbits.engine.wide import BLOCK
 from fairbits.errors import ModelError, TableError
-from fairbits.functions import expit
 from fairbits.models import Do, Network
 
 
@@ -275,8 +273,8 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
     return -1
 
 
+#: Bounds and distances are sums in float32: a pair is passed over only if it is short by more than this share.
 ROUNDING = 1e-5
-"""Bounds and distances are sums in float32: a pair is passed over only if it is short by more than this share."""
 
 
 def widest(outputs: NDArray[np.float32], *, threads: int | None = None) -> NDArray[np.float64]:
@@ -324,10 +322,10 @@ def widest_chunk(twins, reach, found):
         found[person] = best
 
 
+#: Scores of a block of interventions, for one tile of people: they should stay in the second-level cache.
 BLOCK_BYTES = 1024 * 1024
-"""Scores of a block of interventions, for one tile of people: they should stay in the second-level cache."""
+#: Interventions in a block, however many twins there are: the shared layers are paid once per block.
 MIN_BLOCK = 8
-"""Interventions in a block, however many twins there are: the shared layers are paid once per block."""
 
 
 NO_DECISION = Decision(np.empty(0, np.int64), np.empty(0, np.float32))
@@ -430,6 +428,7 @@ def _by_layer(
 ) -> Iterator[tuple[NDArray[np.int64], Counts]]:
     """Which interventions are in a layer, and what becomes of all people under each; layer by layer."""
     missing, n, lock, widths = _missing(valid), len(people), threading.Lock(), plan.program.widths
+    plan.fused = True  # much of the way is shared by all: faster than BLAS up to layers of about 1,500 neurons
     layers: dict[int, list[int]] = {}
     for number, do in enumerate(dos):
         network.holding_bias(do)  # refuses what surgery could not make
@@ -452,14 +451,8 @@ def _by_layer(
             size: int = size,
             counts: Counts = counts,
         ) -> int:
-            own = counts._replace(hits=np.zeros_like(counts.hits))
-            if plan.fused:
-                buffer = scratch(plan.program, size)
-                faulty = study_chunk(plan.program, buffer, part, count, start, held, ruler, own, n, missing, decision)
-            elif decision.labels.size:
-                faulty = _hits_wide(plan, part[:count], start, held, ruler, own, decision)
-            else:
-                faulty = _study_wide(plan, part[:count], start, held, ruler, own, valid)
+            own, buffer = counts._replace(hits=np.zeros_like(counts.hits)), scratch(plan.program, size)
+            faulty = study_chunk(plan.program, buffer, part, count, start, held, ruler, own, n, missing, decision)
             with lock:  # whole numbers: the order of the chunks does not matter
                 counts.hits[:] += own.hits
             return int(faulty)
@@ -468,64 +461,6 @@ def _by_layer(
         each = (widths[layer + 1 : -1] * widths[layer + 2 :]).sum() + 2 * widths[layer + 1] + 50
         run_batch(plan, people, run, work=int(plan.m * len(chosen) * each), threads=threads)
         yield np.array(chosen, np.int64), counts
-
-
-def _study_wide(
-    plan: Plan,
-    people: NDArray[np.float64],
-    start: int,
-    held: Held,
-    ruler: Ruler,
-    counts: Counts,
-    valid: NDArray[np.bool_] | None,
-) -> int:
-    """As ``study_chunk``, through NumPy."""
-    n, dos = len(people), len(held.neurons)
-    there = np.ones((n, plan.m), np.bool_) if valid is None else valid[start : start + n]
-    for low in range(0, dos, max(1, BLOCK // (n * plan.m))):
-        block = slice(low, min(low + max(1, BLOCK // (n * plan.m)), dos))
-        shape = block.stop - low, n, plan.m
-        table, favoured, sound = np.empty(shape, np.float32), np.empty(shape, np.bool_), np.ones(n, np.bool_)
-        for do, rows, twins, margins, usable in plan.layers.held(
-            people, held.layer, held.neurons[block], held.values[block]
-        ):
-            table[do, rows, twins], favoured[do, rows, twins], fine = plan.layers.head(margins, ruler.threshold)
-            sound[rows] &= usable & fine.all(axis=(0, 2))
-        if not sound.all():
-            return start + int(sound.argmin())
-        found = count_classes(table.reshape(-1, plan.m), np.tile(there, (shape[0], 1)), ruler)
-        favourable = (favoured & there).sum(axis=2)
-        for target, values in (
-            (counts.k, found.k),
-            (counts.q_1, found.q_1),
-            (counts.flips, (favourable > 0) & (favourable < there.sum(axis=1))),
-        ):
-            if target.size:
-                target.reshape(dos, -1)[block, start : start + n] = values.reshape(shape[:2])
-    return -1
-
-
-def _hits_wide(
-    plan: Plan,
-    people: NDArray[np.float64],
-    start: int,
-    held: Held,
-    ruler: Ruler,
-    counts: Counts,
-    decision: Decision,
-) -> int:
-    """Count the rows that each intervention leaves decided as labelled, through NumPy."""
-    for dos, rows, _, margins, usable in plan.layers.held(people, held.layer, held.neurons, held.values):
-        if not usable.all():
-            return start + rows.start + int(usable.argmin())
-        outputs = margins[:, :, 0]
-        if len(decision.order) == 2:
-            best = np.where(expit(outputs[..., 0]) >= ruler.threshold, 0, 1)
-        else:  # logits against the favourable one's; the first of equals is decided
-            best = np.concatenate([np.zeros((*outputs.shape[:2], 1), np.float32), -outputs], axis=2).argmax(axis=2)
-        labels = decision.labels[start + rows.start : start + rows.stop]
-        counts.hits[dos] += (decision.order[best] == labels).sum(axis=1)
-    return -1
 
 
 def _missing(valid: NDArray[np.bool_] | None) -> Missing:

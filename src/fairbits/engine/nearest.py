@@ -27,15 +27,15 @@ from numba import types
 from numba.extending import intrinsic, models, register_model
 from numpy.typing import NDArray
 
-from fairbits.domain import Codes, Schema
+from fairbits.domain import Codes, Integers, Schema
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.lanes import emitted
 from fairbits.engine.seen import keys_of
 from fairbits.engine.threads import aligned, share, writeable
 from fairbits.errors import TableError
 
+#: 64-bit words in a vector: two AVX2 registers a plane, so four planes and an adder's operands fit into sixteen.
 WORDS = 8
-"""64-bit words in a vector: two AVX2 registers a plane, so four planes and an adder's operands fit into sixteen."""
 
 ROWS = 64 * WORDS
 WORD = ir.IntType(64)
@@ -138,28 +138,26 @@ def write_out(context: Any, builder: Any, signature: Any, values: Any) -> ir.Val
     return context.get_dummy_value()
 
 
-Whole = NDArray[np.int64]
-
+#: What the bitsets of a table may take up.
 BYTES = 128 << 20
-"""What the bitsets of a table may take up."""
 
+#: Integers numbers that lie within so wide a range are found by indexing, others by bisection.
 DENSE = 1 << 16
-"""Whole numbers that lie within so wide a range are found by indexing, others by bisection."""
 
 
 class RowSets(NamedTuple):
     """The sets, as kernels take them. Values are numbered through all attributes, in rising order within each."""
 
     words: int  # in a bitset, a multiple of WORDS
-    first: Whole  # (f + 1,) number of each attribute's first value
+    first: Integers  # (f + 1,) number of each attribute's first value
     values: Codes  # the values themselves
     lows: Codes  # (f,) smallest value, where values are found by indexing
-    sizes: Whole  # (f,) range of that index; 0 where values are bisected
-    starts: Whole  # (f,) where the attribute's index begins in `lookup`
+    sizes: Integers  # (f,) range of that index; 0 where values are bisected
+    starts: Integers  # (f,) where the attribute's index begins in `lookup`
     lookup: NDArray[np.int32]  # number of the value, -1 for none
-    slots: Whole  # place among the bitsets of each value, -1 for a list
+    slots: Integers  # place among the bitsets of each value, -1 for a list
     bitsets: NDArray[np.uint64]  # flat
-    ends: Whole  # (values + 1,) where the list of each value begins and ends in `members`
+    ends: Integers  # (values + 1,) where the list of each value begins and ends in `members`
     members: NDArray[np.int32]
 
 
@@ -207,7 +205,7 @@ def _index(values: Codes, start: int) -> NDArray[np.int32]:
     return index
 
 
-def _members(numbers: Whole, listed: NDArray[np.bool_]) -> NDArray[np.int32]:
+def _members(numbers: Integers, listed: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Rows of an attribute's listed values, value by value."""
     rows = np.flatnonzero(listed[numbers])
     return rows[np.argsort(numbers[rows], kind="stable")].astype(np.int32)
@@ -270,8 +268,8 @@ def fill(members, cursor, end, begin, spare, at, words):
 # Every slice of an array, and every field of a tuple that is read, counts as a new reference, which costs more than
 # comparing a few numbers. So arrays are passed whole with an index, and fields are read ahead of loops.
 
+#: Words of each bitset in a strip.
 STRIP = 32 * WORDS
-"""Words of each bitset in a strip."""
 
 
 @inlined
@@ -381,8 +379,8 @@ def nearest_chunk(rows, sets, shape, people, figures):
         write_figures(rows, people, i, nearest[i], figures)
 
 
+#: Words of bitsets read for a chunk of people: about a millisecond, against some ten microseconds to hand it out.
 CHUNK = 5_000_000
-"""Words of bitsets read for a chunk of people: about a millisecond, against some ten microseconds to hand it out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,25 +23,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.domain import Encoding, Twins
+from fairbits.domain import Doubles, Encoding, Integers, Twins
 from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, RELU, WIDTH
 from fairbits.engine.threads import aligned
 from fairbits.engine.wide import FEW, WIDE, Floats, WideLayers
-from fairbits.errors import ModelError
+from fairbits.errors import ROW, ModelError, TableError
 from fairbits.models import Network, without_denormals
 
 Array = NDArray[Any]
-Doubles = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
+#: Merged tables may grow to this size: they share the second-level cache with the weights.
 TABLE_BYTES = 128 * 1024
-"""Merged tables may grow to this size: they share the second-level cache with the weights."""
 
+#: First pre-activations that are made together: to keep more costs as much as to fetch slices of tables less often.
 BLOCK_BYTES = 32 * 1024
-"""First pre-activations that are made together: to keep more costs as much as to fetch slices of tables less often."""
 
+#: Rows of steps that the kernel of gradients multiplies with a gradient at the same time.
 AT_ONCE = 4
-"""Rows of steps that the kernel of gradients multiplies with a gradient at the same time."""
 
 
 class Program(NamedTuple):
@@ -243,6 +241,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     columns = np.concatenate([plan.numeric_columns, plan.lookup_columns[plan.order]])
     shifts = np.zeros(-(-int(columns.max(initial=-1) + 1) // WIDTH) * WIDTH)
     shifts[columns] = np.concatenate([plan.numeric_shifts, plan.lookup_lows[plan.order]])
+    padded = np.pad(np.concatenate([*merged, twins]), ((0, 0), (0, -h % PEOPLE)))
     # Identity, ReLU and leaky ReLU differ in their slope below zero only; layers are stored with it.
     pairs = [*zip(map(ACTIVATIONS.index, plan.activations), plan.alphas.tolist(), strict=True), (IDENTITY, 0.0)]
     arrays: dict[str, Any] = {
@@ -259,7 +258,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
         "numeric_slopes": slopes,
         "lookup_sizes": sizes[plan.order],
         "lookup_strides": strides[1:],
-        "tables": _sliced(np.concatenate([*merged, twins])),
+        "tables": padded.reshape(len(padded), -1, PEOPLE).swapaxes(0, 1),  # slices of 24 neurons, each of all rows
         "table_starts": np.cumsum([len(table) for table in merged])[:-1],
         "table_members": np.cumsum([0, *map(len, groups)]),
     }
@@ -304,10 +303,16 @@ def _merge(tables: list[Array]) -> Array:
     return merged
 
 
-def _sliced(rows: Array) -> Array:
-    """Rows of neurons as slices of 24 neurons, each of all rows."""
-    padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % PEOPLE)))
-    return padded.reshape(len(rows), -1, PEOPLE).swapaxes(0, 1)
+def check_values(codes: Doubles, row: int, columns: Integers, lows: Array, sizes: Integers) -> None:
+    """Refuse codes of a row that are none of the values of a categorical attribute."""
+    for column, low, size in zip(columns, lows, sizes, strict=True):
+        code = codes[column]
+        if not (low <= code < low + size and code == np.floor(code)):
+            raise TableError.of_row(
+                f"codes of column {column + 1} must be whole numbers within {low:.0f}..{low + size - 1:.0f}, "
+                f"but {ROW} holds {code}.",
+                row,
+            )
 
 
 def round_up(count: int) -> int:

@@ -25,14 +25,14 @@ from fairbits.engine.threads import writeable
 
 Keys = NDArray[np.uint64]
 
+#: How full the array may be: a new key then needs 13 probes on average, in two cache lines.
 LOAD = 0.8
-"""How full the array may be: a new key then needs 13 probes on average, in two cache lines."""
 
+#: Slots to begin with: 1 MiB, which stays in the processor's cache.
 START = 1 << 17
-"""Slots to begin with: 1 MiB, which stays in the processor's cache."""
 
+#: Keys whose slots are on the way from memory while one is being looked up.
 AHEAD = 16
-"""Keys whose slots are on the way from memory while one is being looked up."""
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: odd, and without a pattern in its bits
 MINUS_ZERO = np.uint64(1 << 63)

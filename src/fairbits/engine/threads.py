@@ -20,18 +20,11 @@ from numpy.typing import NDArray
 from fairbits.engine.kernels.lanes import PEOPLE
 from fairbits.errors import OptionError
 
+#: Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python.
 CHUNK = 5e7
-"""Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python."""
 
+#: Not worth handing to another thread; and how many chunks a thread gets of a small batch, to end with the others.
 SMALL, SHARES = 4e6, 5
-"""Not worth handing to another thread; and how many chunks a thread gets of a small batch, to end with the others."""
-
-
-def available_cores() -> int:
-    """Cores that this process may use: those it is bound to, and no more than its container is given."""
-    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    granted = _granted(Path("/sys/fs/cgroup"))
-    return bound if granted == math.inf else max(1, min(bound, math.ceil(granted)))
 
 
 @cache
@@ -48,8 +41,12 @@ def _granted(root: Path) -> float:
 
 
 def thread_count(threads: int | None) -> int:
-    """The number of threads that is meant; None: one for every core that is available."""
-    threads = available_cores() if threads is None else threads
+    """The number of threads that is meant; None: one for every core that this process is bound to, and no more than its
+    container is given."""
+    if threads is None:
+        bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        granted = _granted(Path("/sys/fs/cgroup"))
+        return bound if granted == math.inf else max(1, min(bound, math.ceil(granted)))
     if threads < 1:
         raise OptionError(f"threads must be 1 or more, but got {threads}.")
     return threads

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.domain import Attribute, Encoding, Lookup, Numeric, Schema, Twins, Unseen
+from fairbits.domain import Attribute, Doubles, Encoding, Integers, Lookup, Numeric, Schema, Twins, Unseen
 from fairbits.engine.kernels.compiler import compiled, linked
-from fairbits.engine.trees import Floats, Ints, Walk, goes_left, owners_of, sum_slack, thresholds_of, twin_choices
+from fairbits.engine.trees import Walk, goes_left, owners_of, sum_slack, thresholds_of, twin_choices
 from fairbits.errors import CapabilityError
+from fairbits.functions import in_order
 from fairbits.models import Ensemble, HasTrees
 
 
@@ -33,23 +34,23 @@ class TreeArrays(NamedTuple):
     of twins come to a leaf. It adds to the sums ``first`` up to before ``last``.
     """
 
-    roots: Ints
-    first: Ints
-    last: Ints
-    kinds: Ints
-    kind: Ints
-    leaf_start: Ints
-    member_start: Ints
+    roots: Integers
+    first: Integers
+    last: Integers
+    kinds: Integers
+    kind: Integers
+    leaf_start: Integers
+    member_start: Integers
     members: NDArray[np.bool_]
-    values: Floats
-    rank: Ints
-    attribute: Ints
-    cut: Ints
-    start: Ints
+    values: Doubles
+    rank: Integers
+    attribute: Integers
+    cut: Integers
+    start: Integers
     lefts: NDArray[np.bool_]
-    left: Ints
-    right: Ints
-    base: Floats
+    left: Integers
+    right: Integers
+    base: Doubles
     depth: int
 
 
@@ -58,9 +59,9 @@ class TreeBoxes:
     """An ensemble over boxes of people: ranges of bins of values that no split separates."""
 
     arrays: TreeArrays
-    columns: Ints
-    codes: tuple[Floats, ...]
-    counts: tuple[Ints, ...]
+    columns: Integers
+    codes: tuple[Doubles, ...]
+    counts: tuple[Integers, ...]
     factor: int
     link: str
     slope: float
@@ -79,7 +80,7 @@ class TreeBoxes:
         return self.factor * math.prod(int(counts.sum()) for counts in self.counts)
 
 
-def _summed(model: HasTrees, classes: int, scored: bool) -> tuple[Ensemble, Ints, Ints]:
+def _summed(model: HasTrees, classes: int, scored: bool) -> tuple[Ensemble, Integers, Integers]:
     """The trees as real numbers that add up to sums that decide, or (``scored``) that make the score; and to which sums
     each tree adds, from and before. Of several classes these are the leads of the favourable one over each other.
     """
@@ -134,8 +135,8 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
     choice_of, choices, _ = twin_choices(ensemble, encoding, twins, owners)
     attribute, start = np.where(ensemble.feature >= 0, -2, -1).astype(np.int64), np.zeros(nodes, np.int64)
     columns: list[int] = []
-    codes: list[Floats] = []
-    counts: list[Ints] = []
+    codes: list[Doubles] = []
+    counts: list[Integers] = []
     lefts = [np.empty(0, np.bool_)]
     cut = np.full(nodes, -1)
     turned = np.zeros(nodes, np.bool_)
@@ -221,8 +222,8 @@ def _sorted_leaves(ensemble: Ensemble, walk: Walk) -> tuple[Any, Any, Any, Any, 
 
 
 def _cells(
-    ensemble: Ensemble, encoding: Encoding, column: int, nodes: Ints, attribute: Attribute
-) -> tuple[Floats, Ints]:
+    ensemble: Ensemble, encoding: Encoding, column: int, nodes: Integers, attribute: Attribute
+) -> tuple[Doubles, Integers]:
     """A number cut where some split turns: a value of each piece, and the pieces' widths: how many whole numbers, or
     parts of 2**-30 of a real one.
 
@@ -240,14 +241,17 @@ def _cells(
         )
     cuts, rising = thresholds_of(ensemble, nodes), part.scale >= 0
 
-    def kept(codes: Floats) -> NDArray[np.bool_]:
+    def kept(codes: Doubles) -> NDArray[np.bool_]:
         inputs = ensemble.rounded(np.asarray(part.encode(codes), encoding.dtype))[:, 0]
         return np.asarray(inputs <= cuts if rising else ~(inputs <= cuts))
 
     # The last code of the first side of each cut, or -1: as whole numbers, which are in the order of the doubles.
     bounds = np.array([attribute.low, attribute.upper], dtype=np.float64)
-    begin, end = bounds.astype(np.int64) if attribute.discrete else _ordered(bounds)
-    value_of = _whole if attribute.discrete else _doubles
+    begin, end = bounds.astype(np.int64) if attribute.discrete else in_order((bounds + 0.0).view(np.int64))
+
+    def value_of(order: Integers) -> Doubles:
+        return order.astype(np.float64) if attribute.discrete else in_order(order).view(np.float64)
+
     low, high = np.full(len(cuts), begin - 1), np.full(len(cuts), end)
     while (low < high).any():
         middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up, of numbers whose sum may be too large
@@ -261,21 +265,6 @@ def _cells(
     span = max(attribute.upper - attribute.low, np.finfo(np.float64).tiny)
     widths = np.maximum(1, np.rint((stops - starts) / span * 2.0**30)).astype(np.int64)  # a single value is somebody
     return np.clip(starts + (stops - starts) / 2, starts, stops), widths
-
-
-def _ordered(values: Floats) -> Ints:
-    """Whole numbers in the order of doubles: neighbours differ by 1."""
-    bits = np.asarray(values + 0.0, dtype=np.float64).view(np.int64)  # -0.0 is 0.0
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-def _whole(numbers: Ints) -> Floats:
-    return numbers.astype(np.float64)
-
-
-def _doubles(order: Ints) -> Floats:
-    """The doubles of such numbers."""
-    return np.where(order < 0, np.int64(-(2**63)) - order, order).view(np.float64)
 
 
 @compiled

@@ -21,15 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.domain import DecisionRule, Encoding, Lookup, Numeric, Schema, Twins
+from fairbits.domain import DecisionRule, Doubles, Encoding, Integers, Lookup, Numeric, Schema, Twins
 from fairbits.engine.kernels.trees import LEAF, SET, TWIN, trees_chunk
+from fairbits.engine.plan import check_values
 from fairbits.engine.threads import CHUNK, SHARES, share, thread_count, writeable
 from fairbits.engine.tree_leaves import Walks, leaves_of, walks_of
-from fairbits.errors import TableError
+from fairbits.errors import ROW, TableError
 from fairbits.models import NAN, ZERO, ZERO_WIDTH, Ensemble, HasTrees, apply_link, exact_link
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 #: In the precision in which the library adds up.
 Sums = NDArray[np.floating]
 
@@ -37,35 +36,35 @@ Sums = NDArray[np.floating]
 class Attributes(NamedTuple):
     """How the code of each attribute that some split looks at becomes a bin."""
 
-    columns: Ints
+    columns: Integers
     tabled: NDArray[np.bool_]
-    lows: Floats  # first code of a table, or the shift of a line
-    scales: Floats
-    starts: Ints  # in the tables or in the cuts
-    sizes: Ints
+    lows: Doubles  # first code of a table, or the shift of a line
+    scales: Doubles
+    starts: Integers  # in the tables or in the cuts
+    sizes: Integers
     single: bool  # compared in float32
 
 
 class SmallTrees(NamedTuple):
     """Trees as splits that clear leaves, in the order of the kernel's loops."""
 
-    words: Ints  # of a tree's set of leaves
-    leaves: Ints
+    words: Integers  # of a tree's set of leaves
+    leaves: Integers
     width: int
-    value_starts: Ints
+    value_starts: Integers
     values: Sums
-    split_starts: Ints  # a tree's splits on free attributes
+    split_starts: Integers  # a tree's splits on free attributes
     splits: NDArray[np.int32]  # the first three of the numbers that large trees have for theirs
-    split_masks: Ints  # where its words begin
-    mask_words: Ints
+    split_masks: Integers  # where its words begin
+    mask_words: Integers
     masks: NDArray[np.uint64]
     members: NDArray[np.bool_]
-    group_starts: Ints  # groups of cells that the tree cannot tell apart
-    group_masks: Ints
+    group_starts: Integers  # groups of cells that the tree cannot tell apart
+    group_masks: Integers
     kept: NDArray[np.uint64]
-    cell_lists: Ints
-    cells: Ints
-    cell_starts: Ints  # where a tree's sums begin, by output that it adds to
+    cell_lists: Integers
+    cells: Integers
+    cell_starts: Integers  # where a tree's sums begin, by output that it adds to
 
 
 class LargeTrees(NamedTuple):
@@ -79,17 +78,17 @@ class LargeTrees(NamedTuple):
     much. Where sums are added in order, steps are the twins themselves, and there are no axes.
     """
 
-    roots: Ints
-    outputs: Ints
+    roots: Integers
+    outputs: Integers
     width: int
     depth: int
     rows: NDArray[np.int32]
     members: NDArray[np.bool_]
     values: Sums
-    set_starts: Ints
-    set_places: Ints
+    set_starts: Integers
+    set_places: Integers
     set_steps: Sums
-    axes: Ints
+    axes: Integers
     bin_kind: NDArray[np.integer]  # empty, of the narrowest type that holds every bin
 
 
@@ -98,15 +97,15 @@ class TreeProgram(NamedTuple):
 
     attributes: Attributes
     tables: NDArray[np.int32]
-    cuts: Floats
+    cuts: Doubles
     small: SmallTrees
     large: LargeTrees
     base: Sums
     in_order: bool
     m: int
     cells: int
-    parts: Ints  # (parts, 3): the output, where its sums begin, and the row of ``cell_of``
-    cell_of: Ints
+    parts: Integers  # (parts, 3): the output, where its sums begin, and the row of ``cell_of``
+    cell_of: Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,10 +126,10 @@ class TreePlan:
     complement: bool
     block: int
     work: int
-    thresholds: dict[int, Floats]
+    thresholds: dict[int, Doubles]
     gaps: dict[int, float]
 
-    def exact(self, codes: Floats, twins: Ints, threads: int | None) -> Floats:
+    def exact(self, codes: Doubles, twins: Integers, threads: int | None) -> Doubles:
         """All predictions for one twin of each of some people, walked one by one, to the last bit the library's."""
         rows = codes.copy()
         if self.twins is not None:
@@ -155,7 +154,7 @@ class NoPlan(Exception):
 class Bins:
     """How one attribute is binned, and which of its bins each split of the ensemble sends left."""
 
-    def __init__(self, ensemble: Ensemble, schema: Schema, encoding: Encoding, column: int, nodes: Ints):
+    def __init__(self, ensemble: Ensemble, schema: Schema, encoding: Encoding, column: int, nodes: Integers):
         part = encoding.parts[column]
         attribute = schema.attributes[column]
         self.column, self.nodes = column, nodes
@@ -184,7 +183,7 @@ class Bins:
         """Whether all splits compare with a threshold: none goes by a set of categories."""
         return bool(ensemble.sets[self.nodes].max(initial=-1) < 0)
 
-    def _from_rows(self, ensemble: Ensemble, part: Any, rows: Floats) -> None:
+    def _from_rows(self, ensemble: Ensemble, part: Any, rows: Doubles) -> None:
         """Codes whose rows no split can tell apart share a bin; rows of one column are in the order of its values."""
         if rows.shape[1] == 1 and self._ranges(ensemble):
             cuts = thresholds_of(ensemble, self.nodes)
@@ -201,7 +200,7 @@ class Bins:
             place = places[int(ensemble.feature[node])]
             self._add(ensemble.goes_left(np.full(self.size, node), values[:, place]))
 
-    def _range_tests(self, ensemble: Ensemble, cuts: Floats) -> None:
+    def _range_tests(self, ensemble: Ensemble, cuts: Doubles) -> None:
         """Splits that compare: bins 1 to that of the threshold go left, and bin 0 (missing) where the split says so."""
         nodes, self.size = self.nodes, len(cuts) + 2
         last = np.searchsorted(cuts, ensemble.threshold[nodes], side="left") + 1
@@ -233,7 +232,7 @@ class Bins:
             self.members.append(left)
 
 
-def thresholds_of(ensemble: Ensemble, nodes: Ints) -> Floats:
+def thresholds_of(ensemble: Ensemble, nodes: Integers) -> Doubles:
     """The different thresholds of nodes; what is read as zero has a range of its own."""
     found = ensemble.threshold[nodes]
     if (ensemble.missing[nodes] == ZERO).any():
@@ -241,7 +240,7 @@ def thresholds_of(ensemble: Ensemble, nodes: Ints) -> Floats:
     return np.unique(found)
 
 
-def owners_of(ensemble: Ensemble, encoding: Encoding) -> Ints:
+def owners_of(ensemble: Ensemble, encoding: Encoding) -> Integers:
     """By node the column that it splits on: -1 for a feature that is the same for everybody, -2 for a leaf."""
     owner = np.full(encoding.width, -1)
     for column, part in enumerate(encoding.parts):
@@ -249,7 +248,7 @@ def owners_of(ensemble: Ensemble, encoding: Encoding) -> Ints:
     return np.where(ensemble.feature >= 0, owner[np.maximum(ensemble.feature, 0)], -2)
 
 
-def distinct_splits(ensemble: Ensemble, nodes: Ints) -> tuple[Ints, Ints]:
+def distinct_splits(ensemble: Ensemble, nodes: Integers) -> tuple[Integers, Integers]:
     """The places of nodes that split differently, and by node which of them it is like."""
     rules = ensemble.feature, ensemble.threshold, ensemble.missing, ensemble.missing_left, ensemble.sets
     keys = np.stack([rule[nodes] for rule in rules])
@@ -261,7 +260,9 @@ def distinct_splits(ensemble: Ensemble, nodes: Ints) -> tuple[Ints, Ints]:
 AT_ONCE = 16_384
 
 
-def goes_left(ensemble: Ensemble, encoding: Encoding, column: int, nodes: Ints, values: Floats) -> NDArray[np.bool_]:
+def goes_left(
+    ensemble: Ensemble, encoding: Encoding, column: int, nodes: Integers, values: Doubles
+) -> NDArray[np.bool_]:
     """Which values each of an attribute's splits sends left, (nodes, values)."""
     part = encoding.parts[column]
     rows = ensemble.rounded(np.asarray(part.encode(values), encoding.dtype).reshape(len(values), -1))
@@ -277,14 +278,14 @@ def goes_left(ensemble: Ensemble, encoding: Encoding, column: int, nodes: Ints, 
 
 
 def twin_choices(
-    ensemble: Ensemble, encoding: Encoding, twins: Twins | None, owners: Ints
-) -> tuple[Ints, NDArray[np.bool_], dict[int, Ints]]:
+    ensemble: Ensemble, encoding: Encoding, twins: Twins | None, owners: Integers
+) -> tuple[Integers, NDArray[np.bool_], dict[int, Integers]]:
     """By node that only the twin decides, the row of the table after it that says which twins go left; else -1. And by
     protected attribute, which twins go the same way at all of its splits.
     """
     m = 1 if twins is None else twins.m
     choice_of = np.full(len(owners), -1, np.int64)
-    kinds: dict[int, Ints] = {}
+    kinds: dict[int, Integers] = {}
     choices = [np.zeros((1, m), np.bool_), np.ones((1, m), np.bool_)]
     fixed = np.flatnonzero(owners == -1)
     if len(fixed):
@@ -310,20 +311,20 @@ class Walk:
     ``members`` (sets, m) says who they are.
     """
 
-    nodes: Ints
-    roots: Ints
-    right: Ints
-    sets: Ints
+    nodes: Integers
+    roots: Integers
+    right: Integers
+    sets: Integers
     members: NDArray[np.bool_]
     depth: int
 
     @classmethod
-    def of(cls, ensemble: Ensemble, trees: Sequence[int], choice_of: Ints, choices: NDArray[np.bool_]) -> Walk:
+    def of(cls, ensemble: Ensemble, trees: Sequence[int], choice_of: Integers, choices: NDArray[np.bool_]) -> Walk:
         """The walk through some trees."""
         sets = _TwinSets(choices)
         node = ensemble.roots[list(trees)].astype(np.int64)
         mine = np.zeros(len(node), np.int64)
-        levels: list[tuple[Ints, Ints, Ints]] = []  # nodes, their sets, and which of them are splits
+        levels: list[tuple[Integers, Integers, Integers]] = []  # nodes, their sets, and which of them are splits
         while len(node):
             node, sides = _resolved(ensemble, node, mine, choice_of, sets)
             split = np.flatnonzero(ensemble.feature[node] >= 0)
@@ -341,7 +342,7 @@ class Walk:
         roots = place[0] if levels else np.empty(0, np.int64)
         return cls(whole[0], roots, whole[2], whole[1], np.array(sets.members), len(levels))
 
-    def twin_steps(self, axes: Ints, kind: str) -> dict[str, Any]:
+    def twin_steps(self, axes: Integers, kind: str) -> dict[str, Any]:
         """The sets of twins, as the kernel takes them; without axes as they are."""
         steps = self.members.astype(np.float64).reshape(len(self.members), *(axes.tolist() or [-1]))
         for axis in range(1, steps.ndim if len(axes) else 1):
@@ -364,7 +365,7 @@ class _TwinSets:
         self.members = [np.ones(choices.shape[1], np.bool_)]
         self._numbers = {self.members[0].tobytes(): 0, bytes(choices.shape[1]): -1}
 
-    def parts(self, sets: Ints, choices: Ints) -> Ints:
+    def parts(self, sets: Integers, choices: Integers) -> Integers:
         """The numbers of the two parts that choices make of sets, (n, 2): -1 for an empty one."""
         keys, inverse = np.unique(sets * len(self.choices) + choices, return_inverse=True)
         found = []
@@ -381,7 +382,9 @@ class _TwinSets:
         return self._numbers[key]
 
 
-def _resolved(ensemble: Ensemble, node: Ints, mine: Ints, choice_of: Ints, sets: _TwinSets) -> tuple[Ints, Ints]:
+def _resolved(
+    ensemble: Ensemble, node: Integers, mine: Integers, choice_of: Integers, sets: _TwinSets
+) -> tuple[Integers, Integers]:
     """Nodes further down wherever all twins of a node go the same way; and the twins on both sides of each, (n, 2)."""
     node, sides = node.copy(), np.repeat(mine[:, None], 2, axis=1)
     open_ = np.flatnonzero(choice_of[node] >= 0)
@@ -395,7 +398,7 @@ def _resolved(ensemble: Ensemble, node: Ints, mine: Ints, choice_of: Ints, sets:
     return node, sides
 
 
-def _places(sizes: Sequence[int], splits: Sequence[Ints]) -> list[Ints]:
+def _places(sizes: Sequence[int], splits: Sequence[Integers]) -> list[Integers]:
     """By level, where each node stands in the walk: after its parent and all that is left of it."""
     below = [np.ones(size, np.int64) for size in sizes]
     for depth in range(len(sizes) - 2, -1, -1):
@@ -525,7 +528,7 @@ class TreePlanner:
             self.ensemble.precision == "float32",
         )
 
-    def _parts(self, asked: dict[int, tuple[int, ...]]) -> tuple[Ints, Ints, Ints, Ints, int]:
+    def _parts(self, asked: dict[int, tuple[int, ...]]) -> tuple[Integers, Integers, Integers, Integers, int]:
         """Sums are kept by the combinations of protected values that a tree can tell apart at all: by which protected
         attributes it looks at, and by output.
 
@@ -574,7 +577,7 @@ class TreePlanner:
             stored += bins.size * len(bins.members)
         return rows, np.concatenate(members)
 
-    def _small(self, trees: list[int], cells: Ints, starts: Ints) -> SmallTrees:
+    def _small(self, trees: list[int], cells: Integers, starts: Integers) -> SmallTrees:
         """Some trees as tables of leaves; ``cells`` are the combinations of twins that each tells apart."""
         ensemble, (rows, members), choice_of, choices = self.ensemble, self._splits, self.choice_of, self.choices
         walk = Walk.of(ensemble, trees, np.full(len(choice_of), -1), choices)
@@ -655,7 +658,7 @@ class TreePlanner:
             **walk.twin_steps(axes, ensemble.adds),
         )
 
-    def _codes_at_thresholds(self) -> dict[int, Floats]:
+    def _codes_at_thresholds(self) -> dict[int, Doubles]:
         """By attribute with an order: the values on which some split turns, as codes."""
         found = {}
         for column in self.free:
@@ -703,12 +706,12 @@ def tree_plan(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins 
         return None
 
 
-def tree_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) -> NDArray[np.float32]:
+def tree_scores(plan: TreePlan, codes: Doubles, *, threads: int | None = None) -> NDArray[np.float32]:
     """The scores of all twins of every person."""
     ready = np.empty((len(codes), plan.m), np.float32)
-    doubts: list[tuple[Ints, Ints]] = []
+    doubts: list[tuple[Integers, Integers]] = []
 
-    def keep(start: int, stop: int, sums: Floats) -> None:
+    def keep(start: int, stop: int, sums: Doubles) -> None:
         found = _chosen(plan, _predictions(plan, sums))
         mine = ready[start:stop]
         mine[:] = found
@@ -727,11 +730,11 @@ def tree_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) ->
     return ready
 
 
-def tree_class_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) -> NDArray[np.float32]:
+def tree_class_scores(plan: TreePlan, codes: Doubles, *, threads: int | None = None) -> NDArray[np.float32]:
     """The predictions of all outputs for all twins of every person, (n, m, outputs)."""
     ready = np.empty((len(codes), plan.m, len(plan.program.base)), np.float32)
 
-    def keep(start: int, stop: int, sums: Floats) -> None:
+    def keep(start: int, stop: int, sums: Doubles) -> None:
         ready[start:stop] = _predictions(plan, sums)
 
     _run(plan, codes, keep, threads)
@@ -750,7 +753,7 @@ def _at(cut: np.float32, scores: NDArray[np.float32]) -> NDArray[np.bool_]:
     return (scores >= below) & (scores <= above)
 
 
-def _predictions(plan: TreePlan, sums: Floats) -> Floats:
+def _predictions(plan: TreePlan, sums: Doubles) -> Doubles:
     """Predictions of all outputs, (n, m, outputs), from sums (n, outputs, m)."""
     turned, trees = np.moveaxis(sums, 1, 2), plan.ensemble
     if plan.program.in_order:
@@ -758,13 +761,13 @@ def _predictions(plan: TreePlan, sums: Floats) -> Floats:
     return apply_link(turned / trees.divisor if trees.divisor != 1 else turned, trees.link, trees.slope)
 
 
-def _chosen(plan: TreePlan, predictions: Floats) -> Floats:
+def _chosen(plan: TreePlan, predictions: Doubles) -> Doubles:
     """The score among the predictions of all outputs."""
     found = predictions[..., plan.favourable if predictions.shape[-1] > 1 else 0]
     return 1 - found if plan.complement else found
 
 
-def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:
+def _run(plan: TreePlan, codes: Doubles, keep: Any, threads: int | None) -> None:
     codes = np.asarray(codes, dtype=np.float64)
     if plan.gaps:  # the kernels know a missing code as NaN
         codes = codes.copy()
@@ -788,13 +791,7 @@ def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:
     share(lambda start: chunk(start, min(start + step, len(codes))), range(0, len(codes), step), n_threads)
 
 
-def _complain(program: TreeProgram, codes: Floats, row: int) -> None:
-    known = program.attributes
-    for column, low, size, tabled in zip(known.columns, known.lows, known.sizes, known.tabled, strict=True):
-        place = codes[column] - low
-        if tabled and not (0 <= place < size and place == np.floor(place)):
-            raise TableError(
-                f"codes of column {column} must be whole numbers within {low:g}..{low + size - 1:g}, "
-                f"but row {row} holds {codes[column]}."
-            )
-    raise TableError(f"row {row} holds a code that the trees have no use for.")
+def _complain(program: TreeProgram, codes: Doubles, row: int) -> None:
+    known, tabled = program.attributes, program.attributes.tabled
+    check_values(codes, row, known.columns[tabled], known.lows[tabled], known.sizes[tabled])
+    raise TableError.of_row(f"{ROW} holds a code that the trees have no use for.", row)

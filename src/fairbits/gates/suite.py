@@ -27,8 +27,9 @@ import pyarrow as pa
 from fairbits._version import __version__
 from fairbits.diff import Answers, answers_of
 from fairbits.domain import Codes, Schema, Table, check_domain, numpy_of, read_arrow
+from fairbits.engine import check_partition
 from fairbits.errors import FairbitsError, OptionError, TableError
-from fairbits.measure import check_partition, default_epsilon, evaluator_of
+from fairbits.measure import default_epsilon, evaluator_of
 from fairbits.randomness import generator, sampled_rows
 from fairbits.store import plain, timestamp, write_parquet
 from fairbits.subject import Subject

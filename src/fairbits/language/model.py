@@ -28,10 +28,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Decoder, Schema
+from fairbits.domain import Codes, Decoder, Doubles, Schema
 from fairbits.errors import ModelError, OptionError, SchemaError, foreign
 from fairbits.language.template import Wording, Words
 from fairbits.models import (
+    DEFAULTS,
     Array,
     BlackBox,
     Client,
@@ -48,13 +49,12 @@ from fairbits.text import percent, shortened
 
 #: Texts whose numbers an encoder need not make again.
 REMEMBERED = 100_000
-Floats = npt.NDArray[np.float64]
 
 
 class Decider(Protocol):
     """What decides about texts: the score of the favourable class for each."""
 
-    def scores(self, texts: Sequence[str], *, again: int = 0) -> Floats:
+    def scores(self, texts: Sequence[str], *, again: int = 0) -> Doubles:
         """Scores, (n,); ``again`` is 1 where the same texts are asked a second time."""
 
 
@@ -75,7 +75,7 @@ class FunctionDecider:
         known = self.classes or ()
         self.place = known.index(favourable) if favourable in known else -1
 
-    def scores(self, texts: Sequence[str], *, again: int = 0) -> Floats:  # noqa: ARG002 - asked anew every time
+    def scores(self, texts: Sequence[str], *, again: int = 0) -> Doubles:  # noqa: ARG002 - asked anew every time
         """The last column of its answers, or that of the favourable class where it names its classes."""
         with foreign(f"the decider failed on {len(texts):,} texts"):
             found = np.asarray(self._ask(list(texts)), dtype=np.float64)
@@ -104,7 +104,7 @@ class EncodedNetwork:
         network: Any,
         seen: dict[str, npt.NDArray[np.float32]] | None = None,
         *,
-        options: ModelOptions | None = None,
+        options: ModelOptions = DEFAULTS,
     ):
         found = network if isinstance(network, Network) else read_model(network, None, options).model
         if not isinstance(found, Network):
@@ -119,7 +119,7 @@ class EncodedNetwork:
         self.encode, self.network = encode, found
         self._seen = {} if seen is None else seen
 
-    def scores(self, texts: Sequence[str], *, again: int = 0) -> Floats:  # noqa: ARG002 - it always answers the same
+    def scores(self, texts: Sequence[str], *, again: int = 0) -> Doubles:  # noqa: ARG002 - it always answers the same
         """The network's score of each text."""
         return np.asarray(self.network.scores(self.encoded(texts)), np.float64)
 
@@ -190,7 +190,7 @@ class TextModel(BlackBox):
         texts, mean = self._texts(codes)
         return self._encoded.encoded(texts), mean
 
-    def _scores(self, codes: Codes) -> Floats:
+    def _scores(self, codes: Codes) -> Doubles:
         texts, mean = self._texts(codes)
         return mean(self.decider.scores(texts))
 
@@ -212,7 +212,7 @@ class TextModel(BlackBox):
 
     def realised(
         self, wording: Wording, codes: Codes, words: Sequence[Sequence[Words]], *, again: int = 0
-    ) -> list[Floats]:
+    ) -> list[Doubles]:
         """Scores of people by realisation, (people, realisations), for each list of words; all asked at once."""
         formats = wording.formats(self.decoder, codes)
         texts = [text % one for group in words for text in formats for one in group]

@@ -2,8 +2,6 @@ from .bits import DEFAULT_EPSILON as DEFAULT_EPSILON
 from .bits import Qid as Qid
 from .bits import assign as assign
 from .bits import bits_limit as bits_limit
-from .bits import check_epsilon as check_epsilon
-from .bits import check_partition as check_partition
 from .bits import class_masses as class_masses
 from .bits import grid_bins as grid_bins
 from .bits import qid as qid

@@ -6,29 +6,14 @@ This is the reference that reads like the definition. The engine counts classes 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.engine import Partition, tolerance_of
-from fairbits.errors import OptionError, choose_from
+from fairbits.engine import Partition, check_epsilon, check_partition, max_classes, tolerance_of
+from fairbits.errors import OptionError
 
 Members = npt.NDArray[np.int64]
-
-
-def check_partition(partition: str) -> Partition:
-    """Refuse a partition that does not exist."""
-    if partition not in get_args(Partition):
-        raise OptionError(f"partition {partition!r} is not known; {choose_from(partition, get_args(Partition))}")
-    return partition  # type: ignore[return-value]  # just checked
-
-
-def check_epsilon(epsilon: float) -> float:
-    """Refuse a tolerance that is not a positive number."""
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise OptionError(f"epsilon is {epsilon}; the tolerance between scores must be larger than 0 (default 0.025).")
-    return float(epsilon)
 
 
 def assign(
@@ -99,11 +84,6 @@ def grid_bins(scores: npt.NDArray[np.floating], epsilon: float, *, bounded: bool
     bins = np.floor(scores / scores.dtype.type(epsilon)).astype(np.int64)
     probabilities = (scores.min(axis=1) >= 0) & (scores.max(axis=1) <= 1) if bounded is None else np.array([bounded])
     return np.where(probabilities[:, None], np.minimum(bins, max_classes(epsilon) - 1), bins)
-
-
-def max_classes(epsilon: float) -> int:
-    """Number of classes that scores within [0, 1] can fall into: ⌈1/ε⌉, where 1/0.025 is 40 despite rounding."""
-    return max(1, int(np.ceil(1 / epsilon - 1e-9)))
 
 
 def _unsort(members: Members, order: Members) -> Members:

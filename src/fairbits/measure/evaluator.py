@@ -37,6 +37,8 @@ from fairbits.engine import (
     Plan,
     TreePlan,
     arranged,
+    check_epsilon,
+    check_partition,
     contributions_of,
     contributions_through,
     evaluate,
@@ -54,7 +56,7 @@ from fairbits.engine import (
     vectors,
 )
 from fairbits.errors import ModelError, OptionError, choose_from, rows_named
-from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, check_epsilon, check_partition
+from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.models import (
     Do,
     HasClassScores,

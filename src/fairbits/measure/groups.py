@@ -16,18 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import MISSING, Attribute, Schema, Table, people_of
+from fairbits.domain import MISSING, Attribute, Doubles, Integers, Schema, Table, people_of
 from fairbits.errors import TableError
-from fairbits.measure.intervals import (
-    Estimate,
-    Floats,
-    Integers,
-    bounded_means,
-    effective_size,
-    rate_of,
-    ratio_ends,
-    student_mean,
-)
+from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_of, ratio_ends, student_mean
 from fairbits.randomness import sampled_rows
 from fairbits.subject import RowsJudged, Subject, scored_rows
 
@@ -146,7 +137,7 @@ def intersections(groupings: Sequence[Grouping]) -> list[tuple[Grouping, ...]]:
 class Decided:
     """The scores of everybody in a table as they are, the decisions and the labels, as far as they are known."""
 
-    scores: Floats
+    scores: Doubles
     selected: npt.NDArray[np.bool_] | None
     labels: npt.NDArray[np.bool_] | None
 
@@ -172,7 +163,7 @@ class JudgedRows:
     grouping: Grouping  # in the groups of the table
     decided: Decided
     people: Integers | None
-    weight: Floats | None
+    weight: Doubles | None
 
 
 #: A group of fewer people is named and counted, but no ratio is formed with it (METHOD.md 10).
@@ -296,7 +287,7 @@ def group_table(
     labels: npt.NDArray[np.bool_] | None = None,
     probabilities: bool = True,
     people: Integers | None = None,
-    weight: Floats | None = None,
+    weight: Doubles | None = None,
     judged: JudgedRows | None = None,
 ) -> GroupTable:
     """The figures of every group; intervals draw people where ``people`` says whose the rows are."""
@@ -351,7 +342,7 @@ def _judged(judged: JudgedRows, there: Integers, rng: np.random.Generator, *, pr
     return {**errors, "calibration": means["calibration"]}
 
 
-def _median(scores: npt.NDArray[np.floating], weight: Floats | None) -> float:
+def _median(scores: npt.NDArray[np.floating], weight: Doubles | None) -> float:
     """The median score; with weights, the first score up to which half of the weight lies."""
     if weight is None:
         return float(np.median(scores))
@@ -391,23 +382,19 @@ def _means(
     if not probabilities:
         return {"mean_score": student_mean(given, **own), "calibration": None}
     given = np.clip(given, 0.0, 1.0)
-    if labels is None:
-        return {"mean_score": _bounded([given], rng, (0.0,), (1.0,), own)[0], "calibration": None}
-    mean, gap = _bounded([given, labels[here] - given], rng, (0.0, -1.0), (1.0, 1.0), own)
-    return {"mean_score": mean, "calibration": gap}
-
-
-def _bounded(
-    columns: Sequence[Floats],
-    rng: np.random.Generator,
-    lows: tuple[float, ...],
-    highs: tuple[float, ...],
-    own: Drawn,
-) -> list[Estimate]:
-    """Means with intervals: by the normal law where it is near enough, else by a bounded bootstrap."""
-    return bounded_means(
-        np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400, many=200, nearness=0.05, **own
+    columns = [given] if labels is None else [given, labels[here] - given]
+    # By the normal law where it is near enough, else by a bounded bootstrap.
+    mean, *gap = bounded_means(
+        np.column_stack(columns),
+        rng,
+        lows=(0.0, -1.0)[: len(columns)],
+        highs=1.0,
+        resamples=400,
+        many=200,
+        nearness=0.05,
+        **own,
     )
+    return {"mean_score": mean, "calibration": gap[0] if gap else None}
 
 
 def _ratios(found: list[dict[str, Any]], sizes: list[float], rate: str, ratio: str) -> None:

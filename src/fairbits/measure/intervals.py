@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import numbered_rows
+from fairbits.domain import Doubles, Integers, row_keys
 from fairbits.errors import OptionError
 from fairbits.functions import gamma_quantile, normal_quantile, student_quantile
 
@@ -30,9 +30,6 @@ NEARNESS = 0.01
 FEW = 200
 #: Hits (or misses) up to which Wilson's inner end gives way to the Poisson quantile, for small and for other samples.
 FEW_HITS, FEW_TRIALS = (2, 3), 50
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class Estimate:
 
 
 def rate_of(
-    hits: npt.NDArray[np.bool_], *, people: Integers | None = None, weight: Floats | None = None, level: float = 0.95
+    hits: npt.NDArray[np.bool_], *, people: Integers | None = None, weight: Doubles | None = None, level: float = 0.95
 ) -> Estimate:
     """The share of rows that are hit, with Wilson's interval over rows, or over as many independent ones as the people
     are worth: the variance of the share among people says how many (Kish 1965, "design effect").
@@ -69,7 +66,7 @@ def rate_of(
     return _wilson(rate, n if alone else worth_of(hits, people, weight), level)
 
 
-def worth_of(hits: npt.NDArray[np.bool_], people: Integers | None, weight: Floats | None = None) -> float:
+def worth_of(hits: npt.NDArray[np.bool_], people: Integers | None, weight: Doubles | None = None) -> float:
     """How many independent rows would tell the share of hits as well as these people do: at most as many as there are.
 
     Where nobody, or everybody, is hit, they are worth as many as there are people, less what unequal sizes cost.
@@ -83,14 +80,14 @@ def worth_of(hits: npt.NDArray[np.bool_], people: Integers | None, weight: Float
     return float(persons) if weight is None else effective_size(sizes)
 
 
-def effective_size(weight: Floats) -> float:
+def effective_size(weight: Doubles) -> float:
     """How many rows of equal weight are worth as much as these (Kish 1965): (Σ w)² / Σ w²."""
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
 def _by_person(
-    values: npt.NDArray[np.float64], people: Integers | None, weight: Floats | None = None
-) -> tuple[npt.NDArray[np.float64], Floats]:
+    values: npt.NDArray[np.float64], people: Integers | None, weight: Doubles | None = None
+) -> tuple[npt.NDArray[np.float64], Doubles]:
     """Weighted sums of columns over each person's rows, (people, columns), and the weights of their rows together."""
     sizes = np.ones(len(values)) if weight is None else weight / weight.mean()
     if people is None:
@@ -137,7 +134,7 @@ def bounded_means(
     many: int = MANY,
     nearness: float = NEARNESS,
     people: Integers | None = None,
-    weight: Floats | None = None,
+    weight: Doubles | None = None,
 ) -> list[Estimate]:
     """Means of the columns of an (n, c) array whose values are known to lie between ``lows`` and ``highs``.
 
@@ -166,7 +163,7 @@ def bounded_means(
     counts = np.ones(len(sums), np.int64)
     if len(sums) > ALIKE:  # people alike share one weight
         whole = np.column_stack([sums, sizes])
-        numbers = numbered_rows(list(whole.T), len(whole))
+        numbers = np.unique(row_keys(whole.T, len(whole)), return_inverse=True)[1]
         one_of = np.empty(numbers.max() + 1, np.int64)
         one_of[numbers] = np.arange(len(whole))
         order = np.lexsort(whole[one_of].T[::-1])
@@ -238,7 +235,7 @@ def bootstrap_means(
 
 
 def student_mean(
-    values: npt.ArrayLike, *, level: float = 0.95, people: Integers | None = None, weight: Floats | None = None
+    values: npt.ArrayLike, *, level: float = 0.95, people: Integers | None = None, weight: Doubles | None = None
 ) -> Estimate:
     """A mean of values without a known range, with Student's interval."""
     given = np.asarray(values, dtype=np.float64)
@@ -351,7 +348,7 @@ def ratio_ends(
     return np.minimum(low, 1.0), np.minimum(high, 1.0)
 
 
-def _pair_ratios(hits: Floats, trials: Floats, level: float, shared: int) -> tuple[Floats, Floats]:
+def _pair_ratios(hits: Doubles, trials: Doubles, level: float, shared: int) -> tuple[Doubles, Doubles]:
     """Ends of the interval of each group's rate over each other's, (groups, groups); infinite beside themselves."""
     z = normal_quantile(1 - (1 - level) / shared)
     inside = (hits + 0.5) / (trials + 0.5)

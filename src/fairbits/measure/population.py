@@ -26,6 +26,7 @@ from fairbits.domain import (
     MIN_ROWS,
     Codes,
     FigureKind,
+    Integers,
     Limit,
     Schema,
     Table,
@@ -199,9 +200,6 @@ def null_figures(evaluator: Evaluator, people: Codes) -> Evaluation:
     return evaluator.figures_of_scores(np.clip(scores, 0, 1) if schema.probabilities else scores, table=table)
 
 
-Keys = npt.NDArray[np.int64]
-
-
 class Support:
     """Which twins of people at least so many rows of a table have."""
 
@@ -210,7 +208,7 @@ class Support:
         # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
         self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
         found, counts = np.unique(self._keys(rows, np.full((1, len(self._twins.columns)), np.nan)), return_counts=True)
-        self._known: Keys = found[counts >= least]
+        self._known: Integers = found[counts >= least]
         #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
         self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
 
@@ -218,7 +216,7 @@ class Support:
         """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
         return np.isin(self._keys(codes, self._twins.patterns), self._known)
 
-    def _keys(self, codes: Codes, patterns: Codes) -> Keys:
+    def _keys(self, codes: Codes, patterns: Codes) -> Integers:
         """A number for the protected values of people as each of some twins, by the ranges, (n, patterns), and for the
         twins that the rules leave the person: equal where both are, else practically never.
         """

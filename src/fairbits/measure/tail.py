@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.measure.intervals import Estimate, Floats, effective_size
+from fairbits.domain import Doubles
+from fairbits.measure.intervals import Estimate, effective_size
 
 LEVELS = (0.9, 0.99, 0.999)
 #: Exceedances that a fit takes, from the most on: shares of the people, at most and at least so many.
@@ -104,7 +105,7 @@ def tail_of(
     *,
     highest: float | None = 1.0,
     people: npt.NDArray[np.int64] | None = None,
-    weight: Floats | None = None,
+    weight: Doubles | None = None,
 ) -> Tail:
     """The tail of gaps; ``highest`` is the largest that there can be, None where there is no such."""
     values, every = np.asarray(gaps, dtype=np.float64), weight
@@ -129,7 +130,7 @@ def tail_of(
     return Tail(len(values), float(values[-1]), quantiles, extreme, why)
 
 
-def _quantile(values: Floats, shares: Floats, n: int, level: float, highest: float | None) -> TailQuantile:
+def _quantile(values: Doubles, shares: Doubles, n: int, level: float, highest: float | None) -> TailQuantile:
     """By order statistics: how many of n people lie below the true quantile is binomial."""
     below, above = _binomial(n, level, 0.025), _binomial(n, level, 0.975)
     # The first person up to whom so large a share of everybody lies; shares are sums of fractions.
@@ -147,7 +148,7 @@ def _binomial(n: int, share: float, level: float) -> int:
     return int(np.searchsorted(np.cumsum(masses), level * masses.sum()))
 
 
-def _extreme(values: Floats, rng: np.random.Generator, highest: float | None) -> tuple[Extreme | None, str]:
+def _extreme(values: Doubles, rng: np.random.Generator, highest: float | None) -> tuple[Extreme | None, str]:
     n = len(values)
     if values[-1] <= _NOTHING:
         return None, "Twins of all people get the same score: there is no tail."
@@ -167,7 +168,7 @@ def _extreme(values: Floats, rng: np.random.Generator, highest: float | None) ->
     return None, "The largest gaps follow no generalised Pareto distribution, so what lies beyond cannot be said."
 
 
-def _fitted(over: Floats, threshold: float, n: int, rng: np.random.Generator, highest: float | None) -> Extreme:
+def _fitted(over: Doubles, threshold: float, n: int, rng: np.random.Generator, highest: float | None) -> Extreme:
     one_in, limit = 10 ** (floor(log10(n)) + 1), inf if highest is None else highest - threshold
     shape, scale = _fit(over)
     apart = _cramer_von_mises(over, shape, scale)
@@ -181,13 +182,13 @@ def _fitted(over: Floats, threshold: float, n: int, rng: np.random.Generator, hi
     return Extreme(one_in, gap, threshold, len(over), shape, None if end == inf else end, worse / DRAWS)
 
 
-def _turned(over: Floats) -> Floats:
+def _turned(over: Doubles) -> Doubles:
     """Shape over scale, which is -1/E of an end point E: what is tried."""
     top, mean = float(over.max()), float(over.mean())
     return np.concatenate([-1 / (top * (1 + np.geomspace(1e-5, 200, 2 * ENDS))), np.geomspace(1e-3, 20, ENDS) / mean])
 
 
-def _fit(over: Floats) -> tuple[float, float]:
+def _fit(over: Doubles) -> tuple[float, float]:
     """Shape and scale: for an end point E, the shape is mean(log(1 − x/E)); E is where the likelihood is largest."""
     turned = _turned(over)
     shapes = np.log1p(turned[:, None] * over[None, :]).mean(axis=1)
@@ -198,7 +199,7 @@ def _fit(over: Floats) -> tuple[float, float]:
     return float(shapes[best]), float(scales[best])
 
 
-def _likely(over: Floats, beyond: float) -> tuple[float, float]:
+def _likely(over: Doubles, beyond: float) -> tuple[float, float]:
     """The gaps that one in so many exceeds under every shape and end whose likelihood is near the largest (Wilks)."""
     turned = _turned(over)[:, None]
     sums = np.log1p(turned * over[None, :]).sum(axis=1, keepdims=True)
@@ -208,12 +209,12 @@ def _likely(over: Floats, beyond: float) -> tuple[float, float]:
     return float(gaps.min()), float(gaps.max())
 
 
-def _gap_at(beyond: float | Floats, shape: float | Floats, scale: float | Floats) -> Floats:
+def _gap_at(beyond: float | Doubles, shape: float | Doubles, scale: float | Doubles) -> Doubles:
     """The excess that a share of the people above the threshold exceeds."""
     return np.asarray(scale * np.expm1(-shape * np.log(beyond)) / shape)
 
 
-def _cramer_von_mises(over: Floats, shape: float, scale: float) -> float:
+def _cramer_von_mises(over: Doubles, shape: float, scale: float) -> float:
     ranks = (np.arange(len(over)) + 0.5) / len(over)
     inside = np.maximum(1 + shape * np.sort(over) / scale, 1e-300)
     return float(((1 - inside ** (-1 / shape) - ranks) ** 2).sum())

@@ -26,12 +26,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes
+from fairbits.domain import Codes, Doubles
 from fairbits.errors import OptionError
 from fairbits.functions import normal_quantile, student_quantile
 from fairbits.language import Chat, TextModel, Wording
 from fairbits.measure.bits import DEFAULT_EPSILON, sweeps
-from fairbits.measure.intervals import Estimate, Floats
+from fairbits.measure.intervals import Estimate
 from fairbits.randomness import generator, sampled_rows
 from fairbits.subject import Subject
 from fairbits.text import number, percent
@@ -100,11 +100,11 @@ class WordBits:
 
 
 def word_bits(
-    scores: Sequence[Floats],
+    scores: Sequence[Doubles],
     rng: np.random.Generator,
     *,
-    again: tuple[Sequence[Floats], Sequence[Floats]] | None = None,
-    neutral: Floats | None = None,
+    again: tuple[Sequence[Doubles], Sequence[Doubles]] | None = None,
+    neutral: Doubles | None = None,
     epsilon: float = DEFAULT_EPSILON,
     draws: int = DRAWS,
 ) -> WordBits:
@@ -130,7 +130,7 @@ def word_bits(
     twins = np.stack([one.mean(axis=1) for one in scores], axis=1)
     middle = twins.mean(axis=1)[None, :, None]
     chosen = rng.integers(0, len(twins), (draws, len(twins)))
-    nulls: dict[str, Floats] = {}  # scores of null twins, (draws, people, twins)
+    nulls: dict[str, Doubles] = {}  # scores of null twins, (draws, people, twins)
     reasons = {
         AGAIN: "the model was asked once",
         REALISATION: "a combination has one realisation only",
@@ -169,8 +169,8 @@ def word_bits(
 
 
 def _by_lot(
-    twins: Floats,
-    nulls: Mapping[str, Floats],
+    twins: Doubles,
+    nulls: Mapping[str, Doubles],
     chance: float,
     chosen: npt.NDArray[np.int64],
     epsilon: float,
@@ -197,19 +197,19 @@ def _by_lot(
     return replace(plain, tolerance=tolerance, above=above, claimed=True, chance=chance)
 
 
-def _never(spans: Floats, freedom: float) -> float:
+def _never(spans: Doubles, freedom: float) -> float:
     """What null twins practically never lie apart by: the usual 95 %, widened as Student did (1908) for few words."""
     wide = student_quantile(freedom, (1 + LEVEL_OF_SPANS) / 2)
     return float(np.quantile(spans, 0.95) * wide / normal_quantile(0.975))
 
 
-def _bits(scores: Floats, epsilon: float) -> Floats:
+def _bits(scores: Doubles, epsilon: float) -> Doubles:
     """log2 k of people, over the last axis of scores."""
     flat = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]))
     return np.log2(sweeps(flat, epsilon)[0].max(axis=1) + 1).reshape(scores.shape[:-1])
 
 
-def _own_parts(scores: Sequence[Floats]) -> list[Floats]:
+def _own_parts(scores: Sequence[Doubles]) -> list[Doubles]:
     """What realisations do beyond what the realisation of that number does in all combinations.
 
     "The woman" and "the man" share their article, which moves no twin away from another; unrelated names share nothing,
@@ -221,14 +221,14 @@ def _own_parts(scores: Sequence[Floats]) -> list[Floats]:
     return list((whole - whole.mean(axis=0)) * np.sqrt(len(whole) / (len(whole) - 1)))
 
 
-def _freedom(scores: Sequence[Floats]) -> float:
+def _freedom(scores: Sequence[Doubles]) -> float:
     """Degrees of freedom of what realisations do by themselves; few where one combination's do most (Welch, 1947)."""
     scatter = np.array([one.mean(axis=0).var() for one in _own_parts(scores)]) + 1e-12
     apart = len(scores) - 1 if scores[0].shape[1] >= MANY else len(scores)
     return float((scores[0].shape[1] - 1) * scatter.mean() ** 2 / (scatter**2).mean() * apart)
 
 
-def half_signs(count: int, rng: np.random.Generator, draws: int) -> Floats:
+def half_signs(count: int, rng: np.random.Generator, draws: int) -> Doubles:
     """Weights of values by which their sum is a difference of disjoint halves that varies as their mean does.
 
     With halves of a and b values, n in all, the difference of their means is scaled by √(ab)/n: its variance is then
@@ -241,7 +241,7 @@ def half_signs(count: int, rng: np.random.Generator, draws: int) -> Floats:
     return rng.permuted(np.tile(weights, (draws, 1)), axis=1) * rng.choice([-1.0, 1.0], (draws, 1))
 
 
-def _dealt(scores: Sequence[Floats], rng: np.random.Generator, draws: int) -> tuple[Floats, float]:
+def _dealt(scores: Sequence[Doubles], rng: np.random.Generator, draws: int) -> tuple[Doubles, float]:
     """Twins whose words were dealt to the combinations by lot, (draws, people, twins), and how often combinations are
     then as far apart as they are, by what their own words scatter."""
     words = np.concatenate(scores, axis=1).T
@@ -254,7 +254,7 @@ def _dealt(scores: Sequence[Floats], rng: np.random.Generator, draws: int) -> tu
     return twins, float((apart >= apart[0] * (1 - 1e-9)).mean())
 
 
-def _again(first: Sequence[Floats], second: Sequence[Floats], rng: np.random.Generator, draws: int) -> Floats:
+def _again(first: Sequence[Doubles], second: Sequence[Doubles], rng: np.random.Generator, draws: int) -> Doubles:
     """Twins that differ only by what the same prompts were answered the second time, (draws, people, twins)."""
     noise = []
     for one, other in zip(first, second, strict=True):
@@ -264,7 +264,7 @@ def _again(first: Sequence[Floats], second: Sequence[Floats], rng: np.random.Gen
     return middle[None, :, None] + np.stack(noise, axis=2)
 
 
-def _neutral(neutral: Floats, twins: int, count: int, rng: np.random.Generator, draws: int) -> Floats:
+def _neutral(neutral: Doubles, twins: int, count: int, rng: np.random.Generator, draws: int) -> Doubles:
     """Means over as many neutral words as a combination has realisations, drawn by lot, (draws, people, twins)."""
     words = neutral.shape[1]
     centred = (neutral - neutral.mean(axis=1, keepdims=True)) * np.sqrt(words / (words - 1))
@@ -272,14 +272,14 @@ def _neutral(neutral: Floats, twins: int, count: int, rng: np.random.Generator, 
     return np.stack(found, axis=2)
 
 
-def _resampled(bits: Floats, chosen: npt.NDArray[np.int64]) -> Floats:
+def _resampled(bits: Doubles, chosen: npt.NDArray[np.int64]) -> Doubles:
     """Mean bits of each draw over the people drawn; fewer people than were asked about stand for all."""
     if bits.shape[1] != chosen.shape[1]:
         chosen = chosen[:, : bits.shape[1]] % bits.shape[1]
     return np.asarray(np.take_along_axis(bits, chosen, axis=1).mean(axis=1))
 
 
-def _ends(values: Floats, level: float) -> tuple[float, float]:
+def _ends(values: Doubles, level: float) -> tuple[float, float]:
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
@@ -458,7 +458,7 @@ def _family(model: TextModel, wording: Wording, people: Codes, epsilon: float, r
     )
 
 
-def _by_word(scores: Floats, count: int) -> Floats:
+def _by_word(scores: Doubles, count: int) -> Doubles:
     """Means over realisations that share the word of the slot with the fewest, (people, count)."""
     return np.stack([scores[:, first::count].mean(axis=1) for first in range(count)], axis=1)
 

@@ -55,6 +55,7 @@ from .onnx import activation_node as activation_node
 from .onnx import import_onnx as import_onnx
 from .onnx import side_files as side_files
 from .onnx import write_graph as write_graph
+from .options import DEFAULTS as DEFAULTS
 from .options import ModelOptions as ModelOptions
 from .outputs import FittedModel as FittedModel
 from .outputs import Loaded as Loaded

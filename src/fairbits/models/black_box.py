@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, DecisionRule
+from fairbits.domain import Codes, DecisionRule, Integers
 from fairbits.errors import CapabilityError, ModelError, OptionError, foreign
 from fairbits.functions import expit, softmax
 from fairbits.models.base import Array, HasClassScores, HasFreshScores, Model, Wrapper, checked_rows
@@ -288,9 +288,6 @@ def numbers_in(answer: Any, rows: int, name: str) -> npt.NDArray[np.float64]:
     if table.shape[:1] != (rows,) or table.ndim > 2:
         raise ModelError(f"{name} was asked about {rows:,} rows and answered with an array of shape {table.shape}.")
     return table[:, 0] if table.shape == (rows, 1) else table
-
-
-Integers = npt.NDArray[np.int64]
 
 
 class TwinScores:

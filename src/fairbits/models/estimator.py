@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
+from fairbits.domain import Codes, Decoder, Doubles, Encoding, Schema, table_columns
 from fairbits.errors import CapabilityError, FairbitsError, ModelError, foreign, reason
 from fairbits.models.base import Model, kind_of
 from fairbits.models.black_box import attribute
 from fairbits.models.native.network import Network
-from fairbits.models.options import ModelOptions
+from fairbits.models.options import DEFAULTS, ModelOptions
 from fairbits.models.predictors import classes_of, named_frame, trained_on_categories
 from fairbits.models.registry import PICKLES, is_url, read_object, settled_original, write_object
 from fairbits.models.sklearn import is_pipeline, last_step, taken_apart, winner
 from fairbits.models.trees.adapter import is_booster
-from fairbits.models.trees.ensemble import Floats, TreeModel
+from fairbits.models.trees.ensemble import TreeModel
 
 #: Files of estimators that can be read as objects.
 _ENDINGS = {".skops", *PICKLES}
@@ -247,14 +247,13 @@ def refitted(
     encoding: Encoding,
     schema: Schema,
     people: Codes,
-    targets: Floats,
+    targets: Doubles,
     rng: np.random.Generator,
     *,
-    options: ModelOptions | None = None,
+    options: ModelOptions = DEFAULTS,
 ) -> tuple[Any, str]:
     """A clone of the estimator behind a model fitted to soft targets, without the protected columns; and how, in
     words."""
-    options = options or ModelOptions()
     whole = opened_estimator(original, options)
     steps, final = taken_apart(whole)
     known = type(final).__module__.partition(".")[0] in _LIBRARIES
@@ -306,10 +305,10 @@ def _protected(schema: Schema) -> set[str]:
 
 
 #: People, their labels, and what they weigh (None: all the same).
-_TrainingData = tuple[Codes, npt.NDArray[Any], Floats | None]
+_TrainingData = tuple[Codes, npt.NDArray[Any], Doubles | None]
 
 
-def _training_data(final: Any, labels: Any, people: Codes, targets: Floats, rng: np.random.Generator) -> _TrainingData:
+def _training_data(final: Any, labels: Any, people: Codes, targets: Doubles, rng: np.random.Generator) -> _TrainingData:
     """``labels`` are the estimator's own, in the order of the schema's classes; None for a regression."""
     from sklearn.utils.validation import has_fit_parameter
 
@@ -326,7 +325,7 @@ def _training_data(final: Any, labels: Any, people: Codes, targets: Floats, rng:
 
 
 def _trees(
-    whole: Any, steps: list[Any], final: Any, rows: Any, labels: npt.NDArray[Any], weights: Floats | None, seed: int
+    whole: Any, steps: list[Any], final: Any, rows: Any, labels: npt.NDArray[Any], weights: Doubles | None, seed: int
 ) -> Any:
     """Trees fitted anew, behind the same fitted encoders."""
     for step in steps:
@@ -344,7 +343,7 @@ def _pipeline(
     schema: Schema,
     options: ModelOptions,
     labels: npt.NDArray[Any],
-    weights: Floats | None,
+    weights: Doubles | None,
     seed: int,
 ) -> Any:
     """A clone of everything behind a step that drops the protected columns."""

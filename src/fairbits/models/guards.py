@@ -214,9 +214,7 @@ def _peak() -> int:
 
 def _batch(grown: int, memory: int) -> int | None:
     """The largest power of two whose memory fits even if it grows with the square of the rows."""
-    if grown <= _LITTLE:
-        return None
-    return 1 << int(np.log2(max(_ROWS * (memory / 2 / grown) ** 0.5, 1.0)))
+    return None if grown <= _LITTLE else 1 << int(np.log2(max(_ROWS * (memory / 2 / grown) ** 0.5, 1.0)))
 
 
 def _key(source: Path, about: Schema | Path | None, options: ModelOptions) -> str:

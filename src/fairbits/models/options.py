@@ -177,3 +177,7 @@ class ModelOptions:
 @cache
 def _kinds() -> dict[str, Any]:
     return get_type_hints(ModelOptions)
+
+
+#: What suits most models.
+DEFAULTS = ModelOptions()

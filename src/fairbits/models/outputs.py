@@ -23,7 +23,7 @@ from fairbits.errors import ModelError, SchemaError, choose_from
 from fairbits.models.base import HasClassScores, Model, SeveralClasses
 from fairbits.models.black_box import BlackBox, Reading
 from fairbits.models.native.network import Network
-from fairbits.models.options import ModelOptions, Output
+from fairbits.models.options import DEFAULTS, ModelOptions, Output
 from fairbits.models.trees.ensemble import TreeModel
 
 Names = tuple[str, ...] | None
@@ -76,9 +76,8 @@ class FittedModel:
     notes: tuple[str, ...] = ()
 
 
-def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | None = None) -> FittedModel:
+def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions = DEFAULTS) -> FittedModel:
     """The model scoring the schema's favourable class, with the encoding settled."""
-    options = options or ModelOptions()
     schema = with_model_classes(schema, loaded)[0]
     model, notes = _directed(loaded, schema, options)
     notes, encoding = [*loaded.notes, *notes], loaded.encoding

@@ -23,7 +23,7 @@ from fairbits.models.base import Model, needed
 from fairbits.models.black_box import attribute, homes_of, is_model, wrap_foreign
 from fairbits.models.guards import check_archive, check_arrays, checked_file, is_archive, options_after_trial
 from fairbits.models.native.network import Network, read_npz
-from fairbits.models.options import ModelOptions
+from fairbits.models.options import DEFAULTS, ModelOptions
 from fairbits.models.outputs import Loaded, fit_to_schema, read_output
 from fairbits.models.trees.ensemble import Damaged
 
@@ -165,8 +165,7 @@ def load_with_encoding(source: Any, schema: Schema, **options: Any) -> tuple[Mod
     return loaded.model, loaded.encoding
 
 
-def read_model(source: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
-    options = options or ModelOptions()
+def read_model(source: Any, schema: Schema | None = None, options: ModelOptions = DEFAULTS) -> Loaded:
     if isinstance(source, str) and is_url(source):
         return _own("http:from_url")(source, schema, options)
     file = settled_original(source, options)
@@ -210,9 +209,8 @@ def is_url(text: str) -> bool:
     return text.startswith(("http://", "https://"))
 
 
-def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
+def adapt(model: Any, schema: Schema | None = None, options: ModelOptions = DEFAULTS) -> Loaded:
     """Adapt an object in memory: our own kinds, scikit-learn, PyTorch, Keras, anything that predicts, any function."""
-    options = options or ModelOptions()
     homes = homes_of(model)
     if isinstance(model, Loaded):
         return model
@@ -291,15 +289,15 @@ _WRITERS = {
 }
 
 
-def ending_of(original: Any, options: ModelOptions | None = None) -> str:
+def ending_of(original: Any, options: ModelOptions = DEFAULTS) -> str:
     """The ending of the file that a changed network goes to: the original's own, or the usual one of its framework."""
-    found = settled_original(original, options or ModelOptions())
+    found = settled_original(original, options)
     if isinstance(found, Path):
         return found.suffix.lower()
     return {"fairbits": ".npz", "keras": ".keras", "torch": ".pt2"}.get(_framework_of(found), ".skops")
 
 
-def save_as_original(network: Network, original: Any, path: str | Path, *, options: ModelOptions | None = None) -> None:
+def save_as_original(network: Network, original: Any, path: str | Path, *, options: ModelOptions = DEFAULTS) -> None:
     """Write a network in the format of the model that it came from.
 
     An ONNX graph keeps its nodes and gets new initialisers; where a layer has none of its own, our own export of the
@@ -316,7 +314,6 @@ def save_as_original(network: Network, original: Any, path: str | Path, *, optio
     options
         How the model is to be read and called.
     """
-    options = options or ModelOptions()
     target = Path(path)
     # The ending stays last: frameworks go by it.
     partial = target.with_name(f".part-{target.name}")

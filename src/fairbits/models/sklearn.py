@@ -24,7 +24,9 @@ from fairbits.domain import (
     ABOVE_HALF,
     Codes,
     Decoder,
+    Doubles,
     Encoding,
+    Integers,
     Numeric,
     Part,
     Schema,
@@ -33,6 +35,7 @@ from fairbits.domain import (
     text_of,
 )
 from fairbits.errors import FairbitsError, ModelError, foreign
+from fairbits.functions import in_order
 from fairbits.models.black_box import attribute, homes_of
 from fairbits.models.inputs import (
     PEOPLE,
@@ -51,7 +54,7 @@ from fairbits.models.predictors import checked_columns, classes_of, decoding, du
 from fairbits.models.registry import read_object as read_fitted
 from fairbits.models.registry import write_object
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
-from fairbits.models.trees.ensemble import NAN, ZERO, Ensemble, Floats
+from fairbits.models.trees.ensemble import NAN, ZERO, Ensemble
 
 
 def is_pipeline(estimator: Any) -> bool:
@@ -392,7 +395,6 @@ def single_steps(steps: Iterable[Any]) -> Iterator[Any]:
             yield step
 
 
-Keys = npt.NDArray[np.int64]
 #: A whole number with fewer values is a table.
 _MAX_VALUES = 10_000
 #: Steps that keep the order of values, rounding included: one correctly rounded operation after the other, searches,
@@ -452,7 +454,7 @@ class _TreeInputs(Encoders):
         if ensemble.adds == "float32" and hasattr(transform(self.someone), "tocoo"):
             raise NotNative("a sparse matrix leaves out zeros, which XGBoost takes for missing.")
 
-    def __call__(self, codes: Codes) -> Floats:
+    def __call__(self, codes: Codes) -> Doubles:
         return self._ensemble.rounded(super().__call__(codes))
 
 
@@ -494,24 +496,20 @@ def _moved(ask: Encoders, trees: Ensemble, reals: Sequence[_Real]) -> Ensemble:
     return replace(trees, precision="float64", **changed)
 
 
-def _last_left(ask: Encoders, attributes: Floats, features: Floats, limits: Floats) -> Floats:
+def _last_left(ask: Encoders, attributes: Doubles, features: Doubles, limits: Doubles) -> Doubles:
     """For each of some comparisons of an input, the last value of its attribute that goes left; −∞ where none does, ∞
     where all do."""
     owners, inputs, everyone = attributes.astype(np.int64), features.astype(np.int64), np.arange(len(limits))
     whole = np.array([a.discrete for a in ask.schema.attributes], np.bool_)[owners]
 
-    def turned(bits: Keys) -> Keys:
-        """Between the bits of floats and whole numbers in their order, neighbours for neighbours."""
-        return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+    def value(key: Integers) -> Doubles:
+        return np.where(whole, key, in_order(key).view(np.float64))
 
-    def value(key: Keys) -> Floats:
-        return np.where(whole, key, turned(key).view(np.float64))
-
-    def left(key: Keys) -> npt.NDArray[np.bool_]:
+    def left(key: Integers) -> npt.NDArray[np.bool_]:
         return np.asarray(ask.of(owners, value(key))[everyone, inputs] <= limits)
 
     ends = np.array([[a.low, a.upper] for a in ask.schema.attributes], np.float64)[owners].T
-    low, high = np.where(whole, ends.astype(np.int64), turned(ends.view(np.int64)))
+    low, high = np.where(whole, ends.astype(np.int64), in_order(ends.view(np.int64)))
     none, all_ = ~left(low), left(high)
     if (none & all_).any():
         raise NotColumnwise(ask.schema.names[owners[none & all_][0]])

@@ -20,7 +20,7 @@ from fairbits.models.base import needed
 from fairbits.models.black_box import Reading, numbers_in
 from fairbits.models.guards import checked_file, options_after_trial
 from fairbits.models.onnx import check_sizes, named, session_of, typed
-from fairbits.models.options import ModelOptions
+from fairbits.models.options import DEFAULTS, ModelOptions
 from fairbits.models.outputs import output_kind_of, read_note
 
 #: What a tokenizer makes of a text, by the names under which models take it.
@@ -52,9 +52,8 @@ class TokenClassifier:
         tokenizer: str | Path,
         *,
         classes: Sequence[str] | None = None,
-        options: ModelOptions | None = None,
+        options: ModelOptions = DEFAULTS,
     ):
-        options = options or ModelOptions()
         file = checked_file(path, options.max_model_bytes)
         words = checked_file(tokenizer, options.max_model_bytes, what="tokenizer")
         self._again = partial(TokenClassifier, path, tokenizer, classes=classes, options=options)

@@ -9,7 +9,7 @@ import time
 import uuid
 from typing import Any, Self
 
-from fairbits.engine import available_cores
+from fairbits.engine import thread_count
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
 from fairbits.scale.executor import Executor, Fault, Job, TaskOutcome, fault_of
 
@@ -138,7 +138,7 @@ class Ray(Executor):
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         try:
             if self._address == LOCAL:
-                cores = available_cores() if self._workers is None else self._workers * self._threads
+                cores = thread_count(None) if self._workers is None else self._workers * self._threads
                 self._ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
             else:
                 self._ray.init(address=self._address, **quiet)

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbits.domain import Attribute, Codes, Schema, numpy_of
+from fairbits.domain import Attribute, Codes, Integers, Schema, numpy_of
 from fairbits.errors import OptionError
 from fairbits.store.files import is_local, read_parquet, write_parquet, write_whole
 
@@ -313,10 +313,8 @@ DOUBLES = "doubles.parquet"
 GROUP_ROWS = 2_000_000
 _PARTS = b"fairbits:parts"
 
-Numbers = npt.NDArray[np.int64]
 
-
-def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int) -> Numbers:
+def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int) -> Integers:
     """The evaluations that found somebody whom an earlier one had found, in order."""
     if not parts:
         return np.empty(0, np.int64)
@@ -332,7 +330,7 @@ def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int) -> Numb
     return np.sort(np.concatenate([answer["evaluation"] for answer in found]).astype(np.int64))
 
 
-def keep_doubles(folder: Path, parts: Sequence[Part], found: Numbers) -> None:
+def keep_doubles(folder: Path, parts: Sequence[Part], found: Integers) -> None:
     """Write down which evaluations found a person who is stored already."""
     table = pa.table({"evaluation": pa.array(found, pa.int64())}).replace_schema_metadata({_PARTS: _digest(parts)})
     packed = {"evaluation": "DELTA_BINARY_PACKED"}

@@ -163,10 +163,12 @@ class TaskWriter:
                 self._buffer.append(Block(self.layout, self._complete))
             block = self._buffer[-1]
             numbers = np.asarray(figures["evaluation"])
+            # The high bits, which the filter of those seen before does not share out by.
+            high = 0 if self._buckets == 1 else (np.asarray(keys) >> np.uint64(48)) % np.uint64(self._buckets)
             own = {
                 "evaluation": numbers + self.offset,
                 "origin": np.asarray(origin, dtype=np.str_),
-                BUCKET: self._bucket_of(keys),
+                BUCKET: np.asarray(high, np.int16),
             }
             block.add(codes, {**figures, **own})
             self._rows += len(codes)
@@ -176,12 +178,6 @@ class TaskWriter:
             if block.rows >= BLOCK_ROWS:
                 self._do(block.batch)
         self.tick()
-
-    def _bucket_of(self, keys: npt.NDArray[np.uint64] | None) -> Any:
-        if self._buckets == 1:
-            return 0
-        # The high bits, which the filter of those seen before does not share out by.
-        return ((np.asarray(keys) >> np.uint64(48)) % np.uint64(self._buckets)).astype(np.int16)
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
         """Note the state of the search at the end of a round; it reaches the disk with the next flush, after

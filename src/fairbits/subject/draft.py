@@ -23,6 +23,7 @@ from fairbits.domain import (
     Codes,
     Encoding,
     GrantOptions,
+    Integers,
     RawTable,
     Schema,
     Table,
@@ -36,7 +37,7 @@ from fairbits.domain import (
     with_held,
 )
 from fairbits.errors import FairbitsError, OptionError, SchemaError, TableError
-from fairbits.models import ModelOptions, order_note, read_model, speaks_of
+from fairbits.models import DEFAULTS, ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.export import document_of_schema
 from fairbits.subject.infer import infer_schema
 from fairbits.subject.quality import against_labels, quality_of
@@ -295,7 +296,7 @@ def subject_of_table(
     test: Any = None,
     plausible: Iterable[str] = (),
     probabilities: Mapping[str, Any] | None = None,
-    options: ModelOptions | None = None,
+    options: ModelOptions = DEFAULTS,
     as_is: bool = False,
 ) -> Subject:
     """A subject from a model and a table alone: the schema is inferred, and fitted to what the model takes.
@@ -303,7 +304,6 @@ def subject_of_table(
     Where neither the model nor the options say which output speaks of which of two classes, the reading that agrees
     with the labels is taken, and a note says so. ``test`` is a table of people whom the model has never seen.
     """
-    options = options or ModelOptions()
     data = arrow_of(table, max_rows=options.max_rows)
     unseen = None if test is None else arrow_of(test, max_rows=options.max_rows)
     chances = tuple(chances_of_section(one, section) for one, section in (probabilities or {}).items())
@@ -513,8 +513,6 @@ def _against(subject: Subject) -> str | None:
 MEETINGS, CHANCE = 0.05, 0.05
 #: A category of more values than this is an identifier or a place; a number of more values is no category.
 MAX_LABELS, MAX_NUMBERS = 100, 12
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Numeric, Schema, Table, Twins, Unseen
 from fairbits.errors import ModelError, OptionError
 from fairbits.models import (
+    DEFAULTS,
     Endpoint,
     ForeignModel,
     Loaded,
@@ -111,7 +112,7 @@ def identity_of(
     table: Table,
     *,
     test: Table | None = None,
-    options: ModelOptions | None = None,
+    options: ModelOptions = DEFAULTS,
     origin: str = NONE,
     threshold: float | None = DEFAULT_THRESHOLD,
 ) -> Identity:
@@ -130,7 +131,7 @@ def identity_of(
     found = {
         "model": _model_digest(model),
         "origin": origin,
-        "options": _options_text(options or ModelOptions(), model.repeats if isinstance(model, Repeated) else 1),
+        "options": _options_text(options, model.repeats if isinstance(model, Repeated) else 1),
         "encoding": _encoding_digest(encoding),
         "attributes": digest(json.dumps([described, rules, schema.scores])),
         "target": NONE if schema.target is None else _shown(target),

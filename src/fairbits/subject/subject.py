@@ -27,6 +27,7 @@ from fairbits.domain import (
 from fairbits.errors import ModelError, OptionError, SchemaError
 from fairbits.language import TextModel
 from fairbits.models import (
+    DEFAULTS,
     Endpoint,
     FittedModel,
     Loaded,
@@ -131,8 +132,7 @@ class Subject:
         """
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
         against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
-        against = None if self.scores_only else against
-        if against is None or self.as_is:
+        if against is None or self.as_is or self.table.scores is not None:
             return replace(self, quality=found)
         if not as_is:
             raise ModelError(against)
@@ -271,14 +271,13 @@ def make_subject(
     *,
     test: Table | None = None,
     encoding: Encoding | None = None,
-    options: ModelOptions | None = None,
+    options: ModelOptions = DEFAULTS,
     notes: tuple[str, ...] = (),
     source: str | None = None,
     original: Any = None,
     raw: RawTable | None = None,
 ) -> Subject:
     """A subject whose parts fit each other, and whose model answers through the schema as it does without."""
-    options = options or ModelOptions()
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
     schema, from_model = with_model_classes(schema, loaded)

@@ -29,7 +29,7 @@ from fairbits.language import (
     read_template,
     templates_of_texts,
 )
-from fairbits.models import Loaded, ModelOptions, TokenClassifier, is_url, read_decider, secret_note
+from fairbits.models import DEFAULTS, Loaded, ModelOptions, TokenClassifier, is_url, read_decider, secret_note
 from fairbits.shape import Keys, check_section, fits
 from fairbits.subject.infer import infer_classes, infer_schema
 from fairbits.subject.subject import Subject, make_subject
@@ -66,10 +66,9 @@ def subject_of_texts(
     name: str = "text",
     source: str | None = None,
     answers: Path | None = None,
-    options: ModelOptions | None = None,
+    options: ModelOptions = DEFAULTS,
 ) -> Subject:
     """The subject of a decider about texts; ``text`` is what [text] says."""
-    options = options or ModelOptions()
     check_section(text, _TEXT_KEYS, "[text]")
     if ("template" in text) == ("column" in text):
         raise SchemaError("[text] needs a template, or the name of a column of texts, and not both.")

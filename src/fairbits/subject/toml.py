@@ -170,6 +170,13 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
         watched |= {name for name, attribute in read.items() if attribute.protected}
     if not read:
         raise SchemaError("the audit file has no attributes; describe each column under [attributes.NAME].")
+    spread = [name for one in read.values() for name in one.columns] + [name for one in chances for name in one.columns]
+    wanted = {section.get("target"), *described, *spread}
+    if data is not None and wanted.isdisjoint(data.column_names):  # another file: what it holds is not repeated
+        raise TableError(
+            f"the table has {data.num_columns:,} columns, and the audit file describes none of them; check the path "
+            f"and the delimiter under [table]."
+        )
     if "split" in section and "test" in section:
         raise SchemaError("[table] has both split and test; leave one of both out.")
     if "missing" in section and data is not None:  # every column with holes is left to the model
@@ -276,7 +283,6 @@ def _of_table(document: Mapping[str, Any], file: Path, grants: GrantOptions) -> 
         return _without_table(document, options, file)
     place, delimiter = Path(_source(about, "table", file)), str(about.get("delimiter", ","))
     data = read_arrow(place, delimiter=delimiter, max_rows=options.max_rows)
-    _check_described(document, data.column_names, file)
     schema = schema_of_document(document, data)
     for key in ("split", "score", "weight"):
         name = about.get(key, "")
@@ -435,19 +441,6 @@ def _of_scores(document: Any, data: Any, schema: Schema, table: Table, file: Pat
         notes=("the model is not at hand: the scores are those of the table.", *people_notes(schema, table)),
         source=str(file.resolve()),
     )
-
-
-def _check_described(document: Any, columns: list[str], file: Path) -> None:
-    """A file with none of the described columns is no table of this subject: what it holds is not repeated."""
-    described = section_of(document, "attributes")
-    spread = (one.get("columns") for one in described.values() if isinstance(one, Mapping))
-    wanted = {str(section_of(document, "table").get("target")), *described}
-    wanted |= {str(column) for columns in spread if isinstance(columns, list) for column in columns}
-    if described and not wanted & set(columns):
-        raise TableError(
-            f"the table of {str(file)!r} has {len(columns):,} columns, and none of them is described there; check the "
-            f"path and the delimiter under [table]."
-        )
 
 
 def _source(section: Any, name: str, file: Path) -> str | Path:

@@ -25,11 +25,9 @@ from fairbits.domain import (
     whole_column,
 )
 from fairbits.errors import SchemaError, TableError
-from fairbits.models import ModelOptions, TwinScores
+from fairbits.models import DEFAULTS, ModelOptions, TwinScores
 from fairbits.subject.subject import Subject, make_subject
-
-#: What is decided about a score, where only its threshold is known.
-CLASSES = ("unfavourable", "favourable")
+from fairbits.subject.texts import CLASSES
 
 
 def subject_of_twins(
@@ -41,11 +39,10 @@ def subject_of_twins(
     threshold: float | None = None,
     name: str | None = None,
     source: str | None = None,
-    options: ModelOptions | None = None,
+    options: ModelOptions = DEFAULTS,
 ) -> Subject:
     """The subject of a table of twins; without a threshold, scores beyond 0 and 1 decide nothing."""
     file = Path(table) if isinstance(table, str | Path) else None
-    options = options or ModelOptions()
     data = arrow_of(table, max_rows=options.max_rows)
     names = (protected,) if isinstance(protected, str) else tuple(protected)
     if not names:

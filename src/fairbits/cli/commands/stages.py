@@ -191,7 +191,7 @@ def debug(*, run: str = RUN, options: DebugOptions, as_json: bool = JSON, loadin
     """Which layer, neurons and attributes the bits come from, and what share of them the data and the training have."""
 
     # Trainings that were asked for may take minutes: they go to processes of their own, one for each core.
-    cores = options.threads or engine.available_cores()
+    cores = engine.thread_count(options.threads)
     if not options.many and (options.retrain or options.trainings) and cores > 1:
         options = replace(options, training_workers=min(cores, options.trainings or cores))
     opened = open_run(run, "debug", loading)

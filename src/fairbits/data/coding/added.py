@@ -10,7 +10,6 @@ Diabetes (Pima, National Institute of Diabetes and Digestive and Kidney Diseases
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from fairbits.data.coding.raw import (
     listed,
     need_columns,
     positions,
-    read_text,
     rules,
     whole,
     whole_bin_labels,
@@ -112,22 +110,14 @@ DIABETES = Schema(
 )
 
 
-def read_diabetes(path: Path) -> Raw:
-    """diabetes.csv, with the usual header or OpenML's."""
-    raw = read_text(path)
-    return diabetes_from_openml(raw) if "preg" in raw else raw
-
-
-def diabetes_from_openml(raw: Raw) -> Raw:
-    """OpenML's column names and classes in those of the usual file."""
-    renamed = {column: raw[theirs] for column, theirs, *_ in DIABETES_COLUMNS.values() if theirs in raw}
-    if "class" in raw:
-        renamed[OUTCOME] = np.where(raw["class"] == "tested_positive", "1", "0")
-    return renamed
-
-
 def code_diabetes(raw: Raw) -> Table:
-    """The paper's coding: every column in nine bins of equal width between its smallest and largest value."""
+    """The paper's coding: every column in nine bins of equal width between its smallest and largest value.
+
+    Columns have the usual names, or OpenML's.
+    """
+    if "preg" in raw:
+        names = {column: raw[theirs] for column, theirs, *_ in DIABETES_COLUMNS.values() if theirs in raw}
+        raw = {**names, OUTCOME: np.where(raw["class"] == "tested_positive", "1", "0")} if "class" in raw else names
     need_columns(raw, [*(column for column, *_ in DIABETES_COLUMNS.values()), OUTCOME], "diabetes")
     columns = [equal_bins(floats(raw, column), low, high, 9) for column, _, low, high, _ in DIABETES_COLUMNS.values()]
     return finish(columns, positions(raw, OUTCOME, ("0", "1")), DIABETES)

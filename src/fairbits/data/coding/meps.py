@@ -21,8 +21,6 @@ import numpy as np
 
 from fairbits.data.coding.raw import (
     OWN_DECADE,
-    Floats,
-    Ints,
     bin_labels,
     equal_bins,
     finish,
@@ -33,7 +31,7 @@ from fairbits.data.coding.raw import (
     rules,
     whole_bin_labels,
 )
-from fairbits.domain import Category, Integer, Schema, Table
+from fairbits.domain import Category, Doubles, Integer, Integers, Schema, Table
 from fairbits.errors import TableError
 from fairbits.models import needed
 
@@ -178,7 +176,7 @@ def _schema(year: Year) -> Schema:
 
 SCHEMAS = {year.suffix: _schema(year) for year in YEARS.values()}
 
-Numbers = Mapping[str, Floats]
+Numbers = Mapping[str, Doubles]
 
 
 def read_csv(path: Path) -> Numbers:
@@ -204,7 +202,7 @@ def code(numbers: Numbers, year: Year) -> Table:
     return finish(columns, numbers[UTILISATION].astype(np.int64), year.schema)
 
 
-def _position(numbers: Numbers, column: str, known: list[int] | tuple[int, ...]) -> Ints:
+def _position(numbers: Numbers, column: str, known: list[int] | tuple[int, ...]) -> Integers:
     values = numbers[column]
     places = np.searchsorted(known, values).clip(0, len(known) - 1)
     strange = np.asarray(known)[places] != values
@@ -264,7 +262,7 @@ def select(table: Numbers, year: Year) -> Numbers:
     }
 
 
-def _read_xport(path: Path, year: Year, wanted: list[str]) -> dict[str, Floats]:
+def _read_xport(path: Path, year: Year, wanted: list[str]) -> dict[str, Doubles]:
     pd = needed("pandas", "meps", "reading AHRQ's SAS transport files")
     packed = "zip" if zipfile.is_zipfile(path) else None
     try:

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema, Table, check_domain, is_number
+from fairbits.domain import Doubles, Integers, Schema, Table, check_domain, is_number
 from fairbits.errors import TableError, choose_from
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Raw = Mapping[str, npt.NDArray[np.str_]]
 #: Plausible twins are at most one code of age away: a decade, or a bin of about that width.
 OWN_DECADE = "age >= own age - 1 and age <= own age + 1"
@@ -69,7 +67,7 @@ def need_columns(raw: Raw, wanted: Iterable[str], what: str) -> None:
         )
 
 
-def floats(raw: Raw, name: str) -> Floats:
+def floats(raw: Raw, name: str) -> Doubles:
     try:
         return raw[name].astype(np.float64)
     except ValueError:
@@ -79,7 +77,7 @@ def floats(raw: Raw, name: str) -> Floats:
         ) from None
 
 
-def whole(raw: Raw, name: str) -> Ints:
+def whole(raw: Raw, name: str) -> Integers:
     values = floats(raw, name)
     rounded = np.rint(values)
     if not np.array_equal(values, rounded):
@@ -88,7 +86,7 @@ def whole(raw: Raw, name: str) -> Ints:
     return rounded.astype(np.int64)
 
 
-def positions(raw: Raw, name: str, known: Sequence[str]) -> Ints:
+def positions(raw: Raw, name: str, known: Sequence[str]) -> Integers:
     """Position of each text in a list of known ones."""
     found, inverse = np.unique(raw[name], return_inverse=True)
     strange = next((str(text) for text in found if text not in known), None)
@@ -103,7 +101,7 @@ def finish(columns: Sequence[npt.NDArray[np.int64]], labels: npt.ArrayLike, sche
     return table
 
 
-def equal_bins(values: Floats, low: float, high: float, count: int) -> Ints:
+def equal_bins(values: Doubles, low: float, high: float, count: int) -> Integers:
     """Bins 1..count of equal width; a value on an edge belongs to the bin below it (right-closed)."""
     edges = np.linspace(low, high, count + 1)
     return np.searchsorted(edges[1:-1], values, side="left").astype(np.int64) + 1

@@ -29,11 +29,11 @@ from numba.extending import intrinsic, models, register_model
 from fairbits.engine.kernels.compiler import inlined
 
 WIDTH = 8
+#: Persons in each vector of a tile.
 PARTS = (2 * WIDTH, WIDTH)
-"""Persons in each vector of a tile."""
+#: Persons in a tile. Four outputs make 12 accumulators of AVX2: with their operands they just fit into its 16 vector
+#: registers, and they (or eight of AVX-512) are enough to keep two fused multiply-add units busy.
 PEOPLE = sum(PARTS)
-"""Persons in a tile. Four outputs make 12 accumulators of AVX2: with their operands they just fit into its 16 vector
-registers, and they (or eight of AVX-512) are enough to keep two fused multiply-add units busy."""
 
 FLOAT = ir.FloatType()
 INTEGER = ir.IntType(32)
@@ -185,14 +185,14 @@ sub = lanewise(lambda x, y: x - y)
 mul = lanewise(lambda x, y: x * y)
 div = lanewise(lambda x, y: x / y)
 fma = lanewise(lambda x, y, z: x.fma(y, z))
+#: The nearest valid index of a table of `size` rows, whatever x is: NaN gives 0.
 clip_index = lanewise(lambda x, size: x.floor().at_least(0.0).at_most(size - 1.0))
-"""The nearest valid index of a table of `size` rows, whatever x is: NaN gives 0."""
 distance = lanewise(lambda x, y: abs(x - y))
 floor = lanewise(lambda x: x.floor())
 minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
+#: x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1.
 leaky = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
-"""x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
 rectified = lanewise(lambda x: x.raised(0.0))
 leaky_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))
 
@@ -446,14 +446,16 @@ def _sigmoid(x: Vector) -> Vector:
     return 1.0 / (_exp(-x) + 1.0)
 
 
-def _tanh(x: Vector) -> Vector:
+@lanewise
+def tanh(x: Vector) -> Vector:
     """Through e**(-2|x|), which cannot overflow; the sign is put back at the end."""
     e = _exp(abs(x) * -2.0)
     size = (1.0 - e) / (e + 1.0)
     return x.if_greater(0.0, size, -size)
 
 
-def _gelu(x: Vector) -> Vector:
+@lanewise
+def gelu(x: Vector) -> Vector:
     """x Phi(x) = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2: the correction fades where the result is large."""
     u = abs(x) * SQRT_HALF
     t = 1.0 / u.fma(ERFC_SCALE, 1.0)
@@ -461,14 +463,11 @@ def _gelu(x: Vector) -> Vector:
     return x.at_least(0.0) - abs(x) * 0.5 * erfc
 
 
-def _gelu_tanh(x: Vector) -> Vector:
+@lanewise
+def gelu_tanh(x: Vector) -> Vector:
     """The tanh variant, which is x sigmoid(2 sqrt(2/pi) (x + 0.044715 x**3))."""
     inner = (x * x).fma(GELU_CUBIC, 1.0) * x
     return x * _sigmoid(inner * (2.0 * GELU_SCALE))
-
-
-def _elu(x: Vector, alpha: Vector) -> Vector:
-    return x.if_greater(0.0, x, (_exp(x) - 1.0) * alpha)
 
 
 def _sigmoid_slope(x: Vector) -> Vector:
@@ -477,12 +476,8 @@ def _sigmoid_slope(x: Vector) -> Vector:
     return e / ((e + 1.0) * (e + 1.0))
 
 
-def _tanh_slope(x: Vector) -> Vector:
-    """tanh x = 2 sigmoid(2x) - 1."""
-    return _sigmoid_slope(x * 2.0) * 4.0
-
-
-def _gelu_slope(x: Vector) -> Vector:
+@lanewise
+def gelu_slope(x: Vector) -> Vector:
     """Phi(x) + x phi(x)."""
     x = x.between(-GELU_SETTLED, GELU_SETTLED)
     u = abs(x) * SQRT_HALF
@@ -492,7 +487,8 @@ def _gelu_slope(x: Vector) -> Vector:
     return (x * DENSITY).fma(bell, x.if_greater(0.0, 1.0 - tail, tail))
 
 
-def _gelu_tanh_slope(x: Vector) -> Vector:
+@lanewise
+def gelu_tanh_slope(x: Vector) -> Vector:
     """s + x s (1 - s) inner' for x s, where s = sigmoid(inner)."""
     x = x.between(-GELU_SETTLED, GELU_SETTLED)
     square = x * x
@@ -503,14 +499,10 @@ def _gelu_tanh_slope(x: Vector) -> Vector:
     return (x * steepness).fma(e * r * r, inner.if_greater(0.0, r, e * r))
 
 
-def _elu_slope(x: Vector, alpha: Vector) -> Vector:
-    return x.if_greater(0.0, 1.0, _exp(x) * alpha)
-
-
-exp, sigmoid, tanh = lanewise(_exp), lanewise(_sigmoid), lanewise(_tanh)
-gelu, gelu_tanh, elu = lanewise(_gelu), lanewise(_gelu_tanh), lanewise(_elu)
-sigmoid_slope, tanh_slope = lanewise(_sigmoid_slope), lanewise(_tanh_slope)
-gelu_slope, gelu_tanh_slope, elu_slope = lanewise(_gelu_slope), lanewise(_gelu_tanh_slope), lanewise(_elu_slope)
+exp, sigmoid, sigmoid_slope = lanewise(_exp), lanewise(_sigmoid), lanewise(_sigmoid_slope)
+tanh_slope = lanewise(lambda x: _sigmoid_slope(x * 2.0) * 4.0)  # tanh x = 2 sigmoid(2x) - 1
+elu = lanewise(lambda x, alpha: x.if_greater(0.0, x, (_exp(x) - 1.0) * alpha))
+elu_slope = lanewise(lambda x, alpha: x.if_greater(0.0, 1.0, _exp(x) * alpha))
 
 
 @inlined

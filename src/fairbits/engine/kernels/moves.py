@@ -21,23 +21,23 @@ from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.seen import GOLDEN, mixed
 from fairbits.engine.threads import spread
 
+#: How many changes a member makes at most.
 CHANGES = 2
-"""How many changes a member makes at most."""
 
+#: Bounds of how many changes a member looks at for each that it makes: see `tries`.
 FEWEST, SOME, MOST = 4, 6, 9
-"""Bounds of how many changes a member looks at for each that it makes: see `tries`."""
 
+#: Chance of a member not to look, and of a value to be drawn anew rather than moved a little.
 BOLD, ANEW = 0.02, 0.1
-"""Chance of a member not to look, and of a value to be drawn anew rather than moved a little."""
 
+#: How much of what a change is expected to move counts against it.
 DOUBT = 1.0
-"""How much of what a change is expected to move counts against it."""
 
+#: A small move is n strides long with probability 0.4 · 0.6^(n−1).
 SHORTNESS = 0.4
-"""A small move is n strides long with probability 0.4 · 0.6^(n−1)."""
 
+#: The length that belongs to a number between 0 and 1, at equal steps: a logarithm would cost more than all else.
 LENGTHS = 1.0 + np.floor(np.log1p(-(np.arange(4096) + 0.5) / 4096) / np.log1p(-SHORTNESS))
-"""The length that belongs to a number between 0 and 1, at equal steps: a logarithm would cost more than all else."""
 
 _WORK = 20_000  # about as long as so many multiply-adds of the engine
 

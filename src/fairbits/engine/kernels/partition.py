@@ -13,17 +13,38 @@ sizes: which of two outputs is called favourable must not decide. Of the two, th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.compiler import compiled, inlined, linked
 from fairbits.engine.kernels.lanes import PEOPLE, add, div, floor, if_greater, load, lowest, minimum, splat, store, sub
-from fairbits.errors import OptionError
+from fairbits.errors import OptionError, choose_from
+
+Partition = Literal["constrained", "grid"]
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 INFINITY = np.float32(np.inf)
+
+
+def check_partition(partition: str) -> Partition:
+    """Refuse a partition that does not exist."""
+    if partition not in get_args(Partition):
+        raise OptionError(f"partition {partition!r} is not known; {choose_from(partition, get_args(Partition))}")
+    return partition  # type: ignore[return-value]  # just checked
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Refuse a tolerance that is not a positive number."""
+    if not (np.isfinite(epsilon) and epsilon > 0):
+        raise OptionError(f"epsilon is {epsilon}; the tolerance between scores must be larger than 0 (default 0.025).")
+    return float(epsilon)
+
+
+def max_classes(epsilon: float) -> int:
+    """Number of classes that scores within [0, 1] can fall into: ⌈1/ε⌉, where 1/0.025 is 40 despite rounding."""
+    return max(1, int(np.ceil(1 / epsilon - 1e-9)))
 
 
 def tolerance_of(epsilon: float) -> float:
@@ -50,15 +71,11 @@ class Ruler(NamedTuple):
 
 def ruler_of(m: int, epsilon: float, partition: str, bounded: bool, threshold: float = 0.5) -> Ruler:
     """Tolerance, partition and threshold for m twins, checked."""
-    if not (epsilon > 0 and np.isfinite(epsilon)):
-        raise OptionError(f"epsilon must be a positive number, but got {epsilon}.")
-    if partition not in ("constrained", "grid"):
-        raise OptionError(f"partition must be 'constrained' or 'grid', but got {partition!r}.")
-    last = np.float32(np.ceil(1.0 / epsilon - 1e-9) - 1.0) if bounded else INFINITY
+    epsilon, grid = check_epsilon(epsilon), check_partition(partition) == "grid"
+    last = np.float32(max_classes(epsilon) - 1) if bounded else INFINITY
     counts = np.arange(m + 1, dtype=np.float64)
     terms = counts * np.log2(np.maximum(counts, 1.0))
     tolerance = np.float32(tolerance_of(epsilon))
-    grid = partition == "grid"
     return Ruler(True, np.float32(epsilon), tolerance, grid, last, terms, np.float32(threshold))
 
 

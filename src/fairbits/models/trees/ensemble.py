@@ -15,12 +15,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import DecisionRule
+from fairbits.domain import DecisionRule, Doubles
 from fairbits.errors import ModelError
 from fairbits.functions import c_exp, expit, softmax
 from fairbits.models.base import Array, SeveralClasses, checked_rows
 
-Floats = npt.NDArray[np.float64]
 #: Nodes of one tree that make sense; how much memory and time all of them take is limited where a file is tried out.
 MAX_TREE_NODES = 5_000_000
 
@@ -34,12 +33,12 @@ class Tree:
     """One tree while it is read: arrays by node, the root first."""
 
     feature: npt.NDArray[np.int64]
-    threshold: Floats
+    threshold: Doubles
     left: npt.NDArray[np.int64]
     right: npt.NDArray[np.int64]
     missing: npt.NDArray[np.int8]
     missing_left: npt.NDArray[np.bool_]
-    values: Floats
+    values: Doubles
     output: int = 0
     categories: dict[int, npt.NDArray[np.int64]] | None = None
     known: dict[int, npt.NDArray[np.int64]] | None = None
@@ -115,7 +114,7 @@ class Ensemble:
     roots: npt.NDArray[np.int64]
     output: npt.NDArray[np.int64]
     feature: npt.NDArray[np.int32]
-    threshold: Floats
+    threshold: Doubles
     left: npt.NDArray[np.int32]
     right: npt.NDArray[np.int32]
     missing: npt.NDArray[np.int8]
@@ -123,8 +122,8 @@ class Ensemble:
     sets: npt.NDArray[np.int32]
     members: tuple[npt.NDArray[np.bool_], ...]
     known: tuple[npt.NDArray[np.bool_] | None, ...]
-    values: Floats
-    base: Floats
+    values: Doubles
+    base: Doubles
     link: Link = "identity"
     slope: float = 1.0
     precision: Precision = "float64"
@@ -211,12 +210,12 @@ class Ensemble:
         end = self.roots[tree + 1] if tree + 1 < self.trees else len(self.feature)
         return slice(int(self.roots[tree]), int(end))
 
-    def rounded(self, values: npt.ArrayLike) -> Floats:
+    def rounded(self, values: npt.ArrayLike) -> Doubles:
         """Values in the precision in which the library compares them."""
         with np.errstate(over="ignore"):
             return np.asarray(np.asarray(values, dtype=self.precision), dtype=np.float64)
 
-    def goes_left(self, nodes: npt.NDArray[np.integer[Any]], values: Floats) -> npt.NDArray[np.bool_]:
+    def goes_left(self, nodes: npt.NDArray[np.integer[Any]], values: Doubles) -> npt.NDArray[np.bool_]:
         """Which way a value takes at each of some splits."""
         rule, sets = self.missing[nodes], self.sets[nodes]
         gone = np.isnan(values)
@@ -231,7 +230,7 @@ class Ensemble:
             left[mine], missing[mine] = self._in_set(number, values[mine])
         return np.where(missing, self.missing_left[nodes], left)
 
-    def _in_set(self, number: int, values: Floats) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def _in_set(self, number: int, values: Doubles) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Which categories are in a split's set, and which ones the split takes for missing."""
         codes = np.where(np.abs(values) < 2**31, values, -1).astype(np.int64)
         inside = _among(self.members[number], codes)
@@ -254,11 +253,11 @@ class Ensemble:
             found[:, tree] = at
         return found
 
-    def predicted(self, leaves: npt.NDArray[np.int32]) -> Floats:
+    def predicted(self, leaves: npt.NDArray[np.int32]) -> Doubles:
         """What the library predicts for rows of these leaves, (n, trees), to the bit: one column, or one per class."""
         return exact_link(self.sums(leaves), self.link, self.slope, single=self.adds == "float32")
 
-    def sums(self, leaves: npt.NDArray[np.int32]) -> Floats:
+    def sums(self, leaves: npt.NDArray[np.int32]) -> Doubles:
         """Sums of the values of leaves, (n, trees), before the link, as the library adds them."""
         base, values = self.base.astype(self.adds), self.values.astype(self.adds, copy=False)
         total = np.tile(np.zeros_like(base) if self.base_last else base, (len(leaves), 1))
@@ -268,7 +267,7 @@ class Ensemble:
         total = total + base if self.base_last else total
         return np.asarray(total / self.divisor, dtype=np.float64)
 
-    def linked(self, sums: Floats) -> Floats:
+    def linked(self, sums: Doubles) -> Doubles:
         """Predictions from sums, up to rounding: one column, or one for every class."""
         return apply_link(sums, self.link, self.slope)
 
@@ -291,20 +290,20 @@ class Ensemble:
         return replace(self, values=np.ascontiguousarray(self.values[:, [output]]), base=self.base[[output]].copy())
 
 
-_LINKS: dict[Link, Callable[[Floats], Floats]] = {
+_LINKS: dict[Link, Callable[[Doubles], Doubles]] = {
     **{"identity": lambda sums: sums, "logistic": expit, "logistic_each": expit, "exp": np.exp},
     **{"softmax": lambda sums: softmax(sums, axis=-1), "softplus": lambda sums: np.logaddexp(0, sums)},
     **{"step": lambda sums: (sums > 0).astype(np.float64), "square": lambda sums: np.sign(sums) * sums * sums},
 }
 
 
-def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:
+def apply_link(sums: Doubles, link: Link, slope: float = 1.0) -> Doubles:
     """Predictions from the sums of an ensemble; ``slope`` is a factor before a sigmoid."""
     with np.errstate(over="ignore"):
         return _LINKS[link](slope * sums if link in ("logistic", "logistic_each") else sums)
 
 
-def exact_link(sums: Floats, link: Link, slope: float = 1.0, *, single: bool = False) -> Floats:
+def exact_link(sums: Doubles, link: Link, slope: float = 1.0, *, single: bool = False) -> Doubles:
     """Predictions from the sums of an ensemble, in the arithmetic of its library: float32 or float64, powers by C.
 
     XGBoost: ``common/math.h``. scikit-learn's softmax is NumPy's; LightGBM's and CatBoost's differ from it by less than
@@ -317,10 +316,8 @@ def exact_link(sums: Floats, link: Link, slope: float = 1.0, *, single: bool = F
     elif link == "softmax" and single:
         powers = c_exp(x - x.max(axis=-1, keepdims=True))
         found = powers / np.cumsum(powers, axis=-1, dtype=np.float64)[..., -1:].astype(np.float32)
-    elif link == "exp":
-        found = c_exp(x)
     else:
-        found = apply_link(sums, link, slope)
+        found = c_exp(x) if link == "exp" else apply_link(sums, link, slope)
     return np.asarray(found, dtype=np.float64)
 
 
@@ -388,7 +385,7 @@ class TreeModel(SeveralClasses):
         both = found if found.shape[1] > 1 else np.column_stack([1 - found[:, 0], found[:, 0]])
         return both.astype(np.float32) if self.rule is None else self.rule.rounded_table(both)
 
-    def chosen(self, predictions: Floats) -> Floats:
+    def chosen(self, predictions: Doubles) -> Doubles:
         if predictions.shape[-1] > 1:
             return predictions[..., self.favourable]
         only = predictions[..., 0]
@@ -404,7 +401,7 @@ class TreeModel(SeveralClasses):
             raise ModelError(f"class {index} does not exist; {self.name} decides between {self.classes}.")
         return replace(self, favourable=index)
 
-    def _predictions(self, inputs: npt.ArrayLike) -> Floats:
+    def _predictions(self, inputs: npt.ArrayLike) -> Doubles:
         rows = checked_rows(inputs, self.inputs, self.name, np.float64)
         pieces = (self.ensemble.leaves(rows[start : start + _ROWS]) for start in range(0, max(len(rows), 1), _ROWS))
         return np.concatenate(list(map(self.ensemble.predicted, pieces)))
