@@ -141,7 +141,7 @@ def write_out(context: Any, builder: Any, signature: Any, values: Any) -> ir.Val
 #: What the bitsets of a table may take up.
 BYTES = 128 << 20
 
-#: Integers numbers that lie within so wide a range are found by indexing, others by bisection.
+#: Whole numbers that lie within so wide a range are found by indexing, others by bisection.
 DENSE = 1 << 16
 
 
