@@ -8,10 +8,18 @@ import pytest
 from fairbits import Network, Table
 from fairbits.measure import Evaluator
 from fairbits.search import Budget, Problem
-from fairbits.search.strategies.adf import Adf, Maft, Momentum, SlopeGuide, guessed_slopes, walk_from_start
+from fairbits.search.strategies.adf import (
+    Adf,
+    BiasedNeurons,
+    Maft,
+    Momentum,
+    SlopeGuide,
+    biased_neurons,
+    guessed_slopes,
+    walk_from_start,
+)
 from fairbits.search.strategies.aequitas import Aequitas, DirectionGuide
 from fairbits.search.strategies.expga import ExpGA, Grft, crossed, fitness, roulette
-from fairbits.search.strategies.neuronfair import BiasedNeurons, biased_neurons
 from fairbits.search.strategies.sg import LOCAL, Queue, Sg, constraints
 from fairbits.search.strategies.themis import Rates, Themis
 from fairbits.search.strategies.walks import Aimless, Start, WalkStep, approach, walk

@@ -11,10 +11,9 @@ from scipy import special
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator
 from fairbits.search import STRATEGIES, Budget, Oracle, Problem, Settings, make_strategy, search_subject
-from fairbits.search.strategies.adf import guessed_slopes
+from fairbits.search.strategies.adf import biased_neurons, guessed_slopes
 from fairbits.search.strategies.aequitas import Aequitas, DirectionGuide
 from fairbits.search.strategies.expga import crossed, explain, protected_rank, roulette
-from fairbits.search.strategies.neuronfair import biased_neurons
 from fairbits.search.strategies.sg import constraints
 from fairbits.search.strategies.themis import Rates
 from fairbits.search.strategies.walks import WalkStep

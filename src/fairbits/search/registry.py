@@ -10,13 +10,12 @@ from typing import Any, get_args, get_type_hints
 from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.models import HasGradients, HasLayerGradients, kind_of
 from fairbits.search.problem import Problem
-from fairbits.search.strategies.adf import Adf, Eidig, Maft
+from fairbits.search.strategies.adf import Adf, Eidig, Maft, NeuronFair
 from fairbits.search.strategies.aequitas import Aequitas
 from fairbits.search.strategies.climb import Climb
 from fairbits.search.strategies.dice import Dice
 from fairbits.search.strategies.exhaustive import Exhaustive
 from fairbits.search.strategies.expga import ExpGA, Grft
-from fairbits.search.strategies.neuronfair import NeuronFair
 from fairbits.search.strategies.sg import Sg
 from fairbits.search.strategies.themis import Random, Themis
 from fairbits.search.strategy import Strategy
