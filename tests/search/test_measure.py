@@ -82,8 +82,6 @@ def test_it_is_printed_and_kept(runs: dict[str, Run], subject: Subject) -> None:
     assert kept_settings(run.manifest, {})["measure"] == "q_1"
     with pytest.raises(OptionError, match="measure"):
         kept_settings(run.manifest, {"measure": "q_inf"})
-    older = {name: value for name, value in runs["q_inf"].manifest.items() if name != "measure"}
-    assert kept_settings(older, {"measure": "q_inf"})["measure"] == "q_inf"
 
 
 def test_debug_and_repair_lower_it(tmp_path: Path, subject: Subject) -> None:

@@ -168,7 +168,9 @@ class _Ladder:
             begin = time.perf_counter()
             self.evaluator.evaluate(self.rows[:2])  # compiles, which is no part of the budget
             self.end += time.perf_counter() - begin
-        if not native and self._varies():
+        # What a model remembers of its answers is not asked again.
+        evenly = np.unique(np.linspace(0, max(len(self.rows) - 1, 0), ASKED_TWICE).astype(np.int64))
+        if not native and answers_vary(self.evaluator.model, self.evaluator.encoding.encode(self.rows[evenly])):
             self.notes.append("the model answers the same question differently, so nothing can be proved about it.")
             self._sampled(self.left)
             return True
@@ -187,11 +189,6 @@ class _Ladder:
                 f"people open; what is certified and falsified holds, and a longer budget settles more."
             )
         return checked(Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates)))
-
-    def _varies(self) -> bool:
-        """Whether the model answers the same question differently; what it remembers of its answers is not asked."""
-        evenly = np.unique(np.linspace(0, max(len(self.rows) - 1, 0), ASKED_TWICE).astype(np.int64))
-        return answers_vary(self.evaluator.model, self.evaluator.encoding.encode(self.rows[evenly]))
 
     def _attempt(self, work: Callable[[], None]) -> None:
         try:

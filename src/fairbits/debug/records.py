@@ -40,8 +40,6 @@ Units = Literal["layers", "trees"]
 SURE = 0.95
 Rule = Literal["ours", "code", "text"]
 RULES: tuple[Rule, ...] = ("ours", "code", "text")
-#: What rules were called before.
-FORMER_RULES: Mapping[str, Rule] = {"spread": "ours", "paper": "code"}
 Floats = npt.NDArray[np.float64]
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
 #: Neurons of each sign that debug.json names; neurons.parquet has all of them.
@@ -538,9 +536,7 @@ def read_debug(folder: Path) -> DebugResult | None:
     if not path.is_file():
         return None
     with reading(path, _REMEDY):
-        document = read_json(path)
-        rule = FORMER_RULES.get(document["rule"], document["rule"])
-        found = record_from_json(DebugResult, numbered({**document, "rule": rule}, -1))
+        found = record_from_json(DebugResult, numbered(read_json(path), -1))
     with reading(folder / CASES, _REMEDY):
         cases = read_parquet(folder / CASES, remedy=_REMEDY, columns=["k", "flips", "q_1"], max_rows=_MAX_ROWS)
         k, flips, q_1 = (cases[name].to_numpy(zero_copy_only=False) for name in ("k", "flips", "q_1"))

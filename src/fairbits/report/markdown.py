@@ -155,17 +155,19 @@ def _block(block: b.Block, most: int) -> Iterable[str]:  # noqa: PLR0911 - one f
 
 def _fold(block: b.Fold, most: int) -> list[str]:
     """What it found, after its title."""
-    findings = [one for one in block.blocks if isinstance(one, b.Commands) or _says(one)]
+    # No explanation of words, and nothing of what is not here.
+    findings = [
+        one
+        for one in block.blocks
+        if isinstance(one, b.Commands)
+        or (isinstance(one, b.Paragraph) and not one.tone)
+        or (isinstance(one, b.Facts) and not one.anchors)
+    ]
     title = f"**{_inline(block.title, 400)}**" + (f" ({block.kind})" if block.kind else "")
     lines = _lines(findings, most)
     if findings and not isinstance(findings[0], b.Commands):
         return [f"{title}: {lines[0]}", *lines[1:]]
     return [title, "", *lines] if findings else []
-
-
-def _says(block: b.Block) -> bool:
-    """Whether it is a finding, and no explanation of words or of what is not here."""
-    return (isinstance(block, b.Paragraph) and not block.tone) or (isinstance(block, b.Facts) and not block.anchors)
 
 
 def _drawn(block: b.TableBlock, i: int) -> bool:

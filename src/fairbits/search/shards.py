@@ -156,7 +156,6 @@ def _split(total: int, count: int, number: int) -> int:
 
 def kept_settings(manifest: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run that goes on."""
-    manifest = {"measure": "q_inf", **manifest}  # runs of earlier versions know one measure
     said = {name: value for name, value in asked.items() if value is not None and value != {}}
     check_same({name: manifest.get(name) for name in said}, said)
     return {name: manifest[name] for name in SETTINGS if manifest.get(name) is not None}
