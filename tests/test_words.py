@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbits.errors import OptionError
-from fairbits.text import for_the_shell, spoken
+from fairbits.text import for_reader, for_the_shell
 
 
 def test_an_error_speaks_to_its_reader() -> None:
@@ -26,7 +26,7 @@ def test_an_error_speaks_to_its_reader() -> None:
     ],
 )
 def test_what_is_no_flag_stays(text: str) -> None:
-    assert spoken(text) == text
+    assert for_reader(text) == text
 
 
 def test_the_command_line_speaks_flags(

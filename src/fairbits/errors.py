@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from importlib.metadata import requires
 from typing import Self
 
-from fairbits.text import one_line, shortened, spoken
+from fairbits.text import for_reader, one_line, shortened
 
 #: Where a message about one row of a batch names the row.
 ROW = "{row}"
@@ -71,7 +71,7 @@ class FairbitsError(Exception):
         return found
 
     def __str__(self) -> str:
-        said = one_line(spoken(super().__str__()))
+        said = one_line(for_reader(super().__str__()))
         return said if len(said) <= _MAX_LETTERS else f"{said[:_START].rstrip()} … {said[-_END:].lstrip()}"
 
 

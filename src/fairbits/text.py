@@ -205,16 +205,16 @@ def for_the_shell() -> Iterator[None]:
             os.environ[_READER] = before
 
 
-def spoken(text: str) -> str:
+def for_reader(text: str) -> str:
     """A message for whoever reads it now.
 
     Examples
     --------
-    >>> spoken("a pickle runs code; if you trust it, add --trust-pickle.")
+    >>> for_reader("a pickle runs code; if you trust it, add --trust-pickle.")
     'a pickle runs code; if you trust it, add trust_pickle=True.'
-    >>> spoken("give --out, or the folder that `fairbits search --out` wrote.")
+    >>> for_reader("give --out, or the folder that `fairbits search --out` wrote.")
     'give out, or the folder that `fairbits search --out` wrote.'
-    >>> spoken("it was not begun; do it with: fairbits repair run --trust-pickle")
+    >>> for_reader("it was not begun; do it with: fairbits repair run --trust-pickle")
     'it was not begun; do it with: fairbits repair run --trust-pickle'
     """
     if "--" not in text or os.environ.get(_READER) == "shell":

@@ -29,7 +29,7 @@ from fairbits.measure import Evaluator
 from fairbits.models import Ensemble, HasTrees
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
-from fairbits.text import spoken
+from fairbits.text import for_reader
 
 #: Trees whose splits are held unless those of all trees are asked for; and splits of a tree, those that most twins
 #: of the cases come to.
@@ -207,7 +207,7 @@ class _Study:
         if len(chosen) < len(ranked):
             notes.append(
                 f"Splits of the {len(chosen)} trees that widen most spans were held, of {len(ranked)} with a protected "
-                + spoken("split; --all-layers holds those of all.")
+                + for_reader("split; --all-layers holds those of all.")
             )
         if not len(self.looking):
             notes.append("No tree splits on a protected attribute: twins score alike.")

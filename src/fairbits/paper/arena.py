@@ -342,10 +342,6 @@ def strategy_runs(
     ]
 
 
-#: What the others are tested against.
-REFERENCE = "dice"
-
-
 def compare(
     subject: Subject,
     contest: Contest,
@@ -358,7 +354,7 @@ def compare(
 ) -> StrategyComparison:
     """Run strategies against each other on equal terms."""
     desk = Desk(subject)
-    names, left_out = arena_of(desk, None, None, contest.settings(REFERENCE, 0)).entrants(strategies)
+    names, left_out = arena_of(desk, None, None, contest.settings(search.REFERENCE, 0)).entrants(strategies)
     elsewhere = executor_options is not None and executor_options.elsewhere
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         (runs,) = strategy_runs(
@@ -372,7 +368,7 @@ def compare(
             progress=progress,
         )
     ids = {name: [run["id_cases"] for run in runs] for name, runs in runs.items()}
-    verdicts = against_one(ids, REFERENCE) if REFERENCE in ids else {}
+    verdicts = against_one(ids, search.REFERENCE) if search.REFERENCE in ids else {}
     entries = [Entry(name, runs, verdicts.get(name)) for name, runs in runs.items()]
     result = StrategyComparison(subject.name, contest, entries, left_out, subject.checked(as_is=True).quality)
     if folder is not None:

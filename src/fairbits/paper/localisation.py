@@ -18,7 +18,6 @@ from typing import Any
 
 from fairbits import data, debug, repair, scale, search, store
 from fairbits.errors import CapabilityError, UsageError
-from fairbits.paper.arena import REFERENCE
 from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
 from fairbits.paper.subjects import OURS, Roster, Row, number, row_of
 from fairbits.paper.tables import Cell, Results, rq3_findings
@@ -57,7 +56,7 @@ def rq3(
     progress: Progress | None = None,
 ) -> tuple[Results, Results]:
     """The tables of localisation and mitigation; finished cells are read from the folder."""
-    strategies = strategies or [REFERENCE]
+    strategies = strategies or [search.REFERENCE]
     threads = executor_options.each if executor_options is not None and executor_options.many else threads
     each = search.Settings(budget=budget, partition=partition, threads=threads)
     wanted = []

@@ -27,7 +27,7 @@ from fairbits.paper.significance import LEVEL, deviation, holm, mean, runs_neede
 from fairbits.paper.subjects import OURS, Roster, number, row_of
 from fairbits.paper.tables import Cell, Results, ablation_findings, rq1_findings, rq2_findings, shown
 from fairbits.scale import ExecutorOptions
-from fairbits.search import DEFAULT, Budget, Settings, search_subject
+from fairbits.search import DEFAULT, REFERENCE, Budget, Settings, search_subject
 from fairbits.search import STRATEGIES as KNOWN
 from fairbits.text import joined
 
@@ -76,10 +76,10 @@ def _verdict(rates: Mapping[str, Sequence[float]]) -> str:
 
 def field_row(name: str, runs: Runs) -> Sequence[Cell]:
     """One row: ID cases per second of the default and the best rival, and the largest k of the default and of all."""
-    duels = pairwise(_rates(runs))
+    pair = pairwise(_rates(runs))
     k = {who: max(int(run["k_max"]) for run in mine) for who, mine in runs.items()}
-    ours, theirs = ([mean(values), deviation(values)] for values in (duels.ours, duels.theirs))
-    return [name, *ours, duels.rival, *theirs, duels.verdict, k[DEFAULT], max(k.values())]
+    ours, theirs = ([mean(values), deviation(values)] for values in (pair.ours, pair.theirs))
+    return [name, *ours, pair.rival, *theirs, pair.verdict, k[DEFAULT], max(k.values())]
 
 
 def field_findings(groups: Groups) -> list[str]:
@@ -177,7 +177,7 @@ FULL_SECONDS = {"rq1": 3600.0, "rq2": 900.0, "rq3": 3600.0, "field": 900.0}
 FULL_REPEATS = 10
 #: What runs unless told otherwise: the paper's strategies, and ours.
 STRATEGIES = {
-    question: tuple(dict.fromkeys((*rivals, "dice", DEFAULT)))
+    question: tuple(dict.fromkeys((*rivals, REFERENCE, DEFAULT)))
     for question, rivals in (("rq1", ()), ("rq2", ("aequitas", "adf", "neuronfair")), ("field", tuple(KNOWN)))
 }
 

@@ -17,6 +17,7 @@ import numpy as np
 from fairbits.data import BUILT_IN, load_subject
 from fairbits.domain import Twins
 from fairbits.paper.subjects import Roster, number, published, row_of
+from fairbits.search import REFERENCE
 from fairbits.store import unwritable
 from fairbits.text import joined, percent
 
@@ -100,7 +101,7 @@ def datasets(roster: Roster) -> Results:
     return Results("Datasets", columns, rows, list(roster.notes))
 
 
-PAPER, REFERENCE = "paper", "dice"
+PAPER = "paper"
 Rows = Sequence[Sequence[Cell]]
 
 

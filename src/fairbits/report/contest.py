@@ -28,12 +28,11 @@ from fairbits.blocks import (
 from fairbits.report.figures.charts import dots, over_time
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.html import render_page
+from fairbits.search import REFERENCE
 from fairbits.store import write_whole
 from fairbits.subject import Quality
 from fairbits.text import number
 
-#: The strategy that the others are tested against.
-YARDSTICK = "dice"
 #: key, heading, digits after the point (None: a share). In two tables, as on the terminal.
 FOUND = (
     ("id_cases", "ID cases", 0),
@@ -106,8 +105,8 @@ def _opening(document: Mapping[str, Any]) -> Iterator[Block]:
 
 def _parts(contenders: Sequence[Contender], repeats: int, command: str, *, drawn: bool) -> Iterator[PagePart]:
     if drawn:
-        there = any(one["strategy"] == YARDSTICK for one in contenders)
-        key = [("blue", "this strategy"), *[("orange", YARDSTICK)] * there, ("grey", "all others")]
+        there = any(one["strategy"] == REFERENCE for one in contenders)
+        key = [("blue", "this strategy"), *[("orange", REFERENCE)] * there, ("grey", "all others")]
         pace = "Distinct ID cases so far over the seconds of a run, mean over the runs; the number is where it ended."
         yield PagePart("pace", "ID cases over time", [Drawing("pace", pace, "wide sideways", key)])
         many = "A dot is a run: dots far apart mean that luck decides much."
@@ -124,7 +123,7 @@ def _parts(contenders: Sequence[Contender], repeats: int, command: str, *, drawn
         "changed, L1: from the nearest real row."
     )
     holm = (
-        f" A12: the chance that a run finds more ID cases than one of {YARDSTICK}; p: Mann-Whitney, two-sided, "
+        f" A12: the chance that a run finds more ID cases than one of {REFERENCE}; p: Mann-Whitney, two-sided, "
         "corrected for the number of tests by Holm. With few runs p cannot be small."
     )
     what = f"What kind of people: severity, how different from each other and from real rows{mean}"
@@ -171,7 +170,7 @@ def _pictures(contenders: Sequence[Contender]) -> dict[str, str]:
     # ID cases so far at equal steps of time, means over the runs.
     paces = [[0.0, *np.mean([run["pace"] for run in one["runs"]], axis=0).tolist()] for one in contenders]
     words = "; ".join(f"{name} {number(pace[-1])}" for name, pace in zip(names, paces, strict=True))
-    made = over_time(list(zip(names, paces, strict=True)), last, YARDSTICK)
+    made = over_time(list(zip(names, paces, strict=True)), last, REFERENCE)
     found = {"pace": inline_svg(made, "pic-pace", "ID cases over time, by strategy", f"At the end: {words}.")}
     for name, key, title in (("ids", "id_cases", "ID cases of each run"), ("k", "k_max", "Largest k of each run")):
         values = [[float(run[key] or 0) for run in one["runs"]] for one in contenders]

@@ -131,7 +131,7 @@ Shards = Iterable[tuple[int, Any]]
 
 
 @dataclass(slots=True)
-class Carried:
+class Outcomes:
     """What became of all shards."""
 
     results: dict[int, Any] = field(default_factory=dict)
@@ -157,7 +157,7 @@ def carry_out(
     listener: Listener | None = None,
     *,
     pack: Callable[[Any], Any] = lambda shard: shard,
-) -> Carried:
+) -> Outcomes:
     """Have all shards done.
 
     In this process they are done one after the other, and what goes wrong is raised as it is. Elsewhere, a shard that
@@ -172,8 +172,8 @@ def carry_out(
         return _Carrying(executor, shards, pack, listener).do()
 
 
-def _in_this_process(job: Job, shards: Shards, listener: Listener) -> Carried:
-    carried, state = Carried(), job.prepare(job.shared)
+def _in_this_process(job: Job, shards: Shards, listener: Listener) -> Outcomes:
+    carried, state = Outcomes(), job.prepare(job.shared)
     listener.started("in-process", 1)
     for number, shard in shards:
         if listener.stop():
@@ -198,10 +198,10 @@ class _Carrying:
         self.source = iter(shards)
         self.running: dict[int, _Try] = {}
         self.again: list[_Try] = []
-        self.carried = Carried()
+        self.carried = Outcomes()
         self.ending = False
 
-    def do(self) -> Carried:
+    def do(self) -> Outcomes:
         while True:
             if not self.carried.stopped and self.listener.stop():
                 self.carried.stopped = self.ending = True

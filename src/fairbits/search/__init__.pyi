@@ -5,6 +5,7 @@ from .budget import seconds_of as seconds_of
 from .oracle import Oracle as Oracle
 from .problem import Problem as Problem
 from .registry import DEFAULT as DEFAULT
+from .registry import REFERENCE as REFERENCE
 from .registry import STRATEGIES as STRATEGIES
 from .registry import lacking as lacking
 from .registry import make_strategy as make_strategy

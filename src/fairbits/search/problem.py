@@ -91,7 +91,7 @@ class Problem:
         """The rows, ready for people to be compared with them."""
         return NearestRow(self.schema, self.rows)
 
-    def realism(self, people: Codes) -> dict[str, npt.NDArray[Any]]:
+    def distance_figures(self, people: Codes) -> dict[str, npt.NDArray[Any]]:
         """How ordinary people are (``plausibility``) and how far from real rows (``changed``, ``l1``), (n,) each."""
         threads = self.evaluator.threads
         near = self.nearest.find(people, threads=threads)

@@ -24,6 +24,8 @@ OURS: tuple[type[Strategy], ...] = (Climb, Dice, Random)
 RIVALS: tuple[type[Strategy], ...] = (Adf, Aequitas, Eidig, ExpGA, Grft, Maft, NeuronFair, Sg, Themis)
 STRATEGIES: dict[str, type[Strategy]] = {kind.name: kind for kind in OURS + RIVALS}
 DEFAULT = Climb.name
+#: The strategy that the others are tested against.
+REFERENCE = Dice.name
 
 
 def make_strategy(name: str, options: Mapping[str, Any], problem: Problem) -> Strategy:

@@ -238,15 +238,15 @@ class WorkerSetup:
 
 def prepare(problem: Problem, strategy: Strategy, *, learn: bool = True) -> None:
     """Do everything that is done once, before the clock starts: compile, index, cluster."""
-    someone = problem.rows[:1]
+    sample_row = problem.rows[:1]
     if learn:
-        problem.realism(someone)
+        problem.distance_figures(sample_row)
     else:
-        problem.nearest.find(someone, threads=1)
-    problem.evaluator.evaluate(someone)
+        problem.nearest.find(sample_row, threads=1)
+    problem.evaluator.evaluate(sample_row)
     if isinstance(problem.evaluator.model, HasGradients):
-        problem.evaluator.gradients(someone, np.zeros(1, dtype=np.int64))
-        problem.evaluator.foresight(someone, np.zeros(1, dtype=np.int64))
+        problem.evaluator.gradients(sample_row, np.zeros(1, dtype=np.int64))
+        problem.evaluator.foresight(sample_row, np.zeros(1, dtype=np.int64))
     if learn and strategy.rounds is None:
         _ = problem.partitions
     strategy.prepare(problem)
@@ -297,7 +297,7 @@ def perform(
         offset=task.offset,
         buckets=setup.buckets,
         before=record,
-        complete=problem.realism,
+        complete=problem.distance_figures,
         in_step=thread_count(problem.evaluator.threads) == 1,
     ) as writer:
         oracle = Oracle(

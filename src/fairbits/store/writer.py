@@ -44,7 +44,7 @@ from fairbits.store.folder import (
 )
 from fairbits.store.parts import BUCKET, CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, write_part, write_rows
 from fairbits.subject import schema_of_document
-from fairbits.text import spoken
+from fairbits.text import for_reader
 
 Figures = Mapping[str, Any]
 #: Gives the figures of people that follow from their codes alone.
@@ -100,7 +100,7 @@ class WriteError(FairbitsError):
         self.errno = errno
 
     def __str__(self) -> str:
-        return spoken(str(self.args[0]))
+        return for_reader(str(self.args[0]))
 
 
 class TaskWriter:

@@ -148,9 +148,9 @@ def _compare(
     """All strategies, or some, on one subject."""
     seconds = seconds_of(options.budget)
     wanted = None if strategies in (None, "all") else list(names_of(strategies or "", "--strategies"))
-    door = audit_of(subject, ProtectedOptions(protected=protected, as_is=True), loading)
+    audit = audit_of(subject, ProtectedOptions(protected=protected, as_is=True), loading)
     with steps(seconds, shown=not as_json) as progress:
-        comparison = door.compare(wanted, out=out, progress=progress, **arguments_of(options))
+        comparison = audit.compare(wanted, out=out, progress=progress, **arguments_of(options))
     answer(
         as_json,
         comparison.as_dict,

@@ -163,9 +163,9 @@ def search(
         if options.strategy is not None or (on_data and exhaustive is not None):
             raise OptionError("--strategy, --on-data and --exhaustive exclude each other; choose one.")
         options = replace(options, strategy="exhaustive", options={"distance": 0 if on_data else exhaustive})
-    door = audit_of(subject, about, loading, resume)
+    audit = audit_of(subject, about, loading, resume)
     with live(shown=not as_json) as progress, gentle_stop() as stop:
-        run = door.search(
+        run = audit.search(
             out=resume or out,
             resume=resume is not None,
             force=force,
@@ -176,11 +176,11 @@ def search(
         )
         stopped = stop() and run.status == "interrupted"
     summary = run.summary or {}
-    notes = (*door.subject.notes, *summary.get("notes", ()))
+    notes = (*audit.subject.notes, *summary.get("notes", ()))
     answer(
         as_json,
         lambda: {"run": str(run.folder), "status": run.status, **summary},
-        lambda: report.search_look(run, top=top, lines=door.subject.asked_lines(), notes=notes),
+        lambda: report.search_look(run, top=top, lines=audit.subject.asked_lines(), notes=notes),
         f"next  fairbits cases {run.folder}, then fairbits debug, repair and report",
     )
     if stopped:
@@ -224,10 +224,10 @@ def certify(
     of_run = (Path(subject) / "run.json").is_file()
     if of_run and (about.protected is not None or about.where is not None):
         raise OptionError("--protected and --where are for an audit file; a run has its own, so leave them out.")
-    door = open_run(subject, "certify", loading) if of_run else audit_of(subject, about, loading)
-    loaded = door.subject
+    audit = open_run(subject, "certify", loading) if of_run else audit_of(subject, about, loading)
+    loaded = audit.subject
     with working(shown=not as_json) as progress, gentle_stop() as stop:
-        certificate = door.certify(progress=progress, stop=stop, **arguments_of(options))
+        certificate = audit.certify(progress=progress, stop=stop, **arguments_of(options))
     title = f"{loaded.name}: what can be said about everybody"
     nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}{loading.typed}"
     answer(

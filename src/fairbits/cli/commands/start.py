@@ -48,9 +48,9 @@ def audit(
     loading: LoadingOptions,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
-    door = audit_of(subject, about, loading, resume)
-    with stages(shown=not as_json, scores_only=door.subject.scores_only) as progress, gentle_stop() as stop:
-        run = door.audit(
+    audited = audit_of(subject, about, loading, resume)
+    with stages(shown=not as_json, scores_only=audited.subject.scores_only) as progress, gentle_stop() as stop:
+        run = audited.audit(
             out=resume or out,
             resume=resume is not None,
             force=force,
@@ -69,10 +69,10 @@ def audit(
 
     def look() -> Any:
         if not isinstance(run, audits.AuditResult):
-            return report.study_look(door.subject, run.document)
+            return report.study_look(audited.subject, run.document)
         return report.audit_look(
             run.data,
-            asked=door.subject.asked_lines(),
+            asked=audited.subject.asked_lines(),
             faults=run.faults,
             seconds=run.seconds,
             waited=waited(),

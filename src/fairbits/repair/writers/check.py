@@ -101,8 +101,8 @@ def protected_facts(schema: Schema) -> list[About]:
 
 def twin_columns(schema: Schema, twins: Twins) -> tuple[list[str], list[list[Any]]]:
     """The table's columns of protected attributes, and what each twin has in them."""
-    someone = np.array([[attribute.first for attribute in schema.attributes]])
-    shown = Decoder(schema).mapping(twins.expand(someone)[0])
+    sample_row = np.array([[attribute.first for attribute in schema.attributes]])
+    shown = Decoder(schema).mapping(twins.expand(sample_row)[0])
     names = [name for column in twins.columns for name in schema.attributes[column].own_columns]
     days = {name: np.datetime_as_string(shown[name], unit="D") for name in names if shown[name].dtype.kind == "M"}
     values = [[plain(one) for one in days.get(name, shown[name]).tolist()] for name in names]

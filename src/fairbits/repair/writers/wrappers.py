@@ -419,9 +419,9 @@ def _guarded(graph: _Graph, guard: Guard) -> Any:
     if guard.tau == 0:
         return centre
     known = _known(graph, guard)
-    mask, someone = np.zeros((1, network.inputs), bool), np.zeros((1, network.inputs), np.float32)
-    mask[0, protected], someone[0, protected] = True, guard.twin_inputs[0]
-    inputs = graph.node("Where", np.logical_or(known, ~mask), "inputs", someone)
+    mask, sample_row = np.zeros((1, network.inputs), bool), np.zeros((1, network.inputs), np.float32)
+    mask[0, protected], sample_row[0, protected] = True, guard.twin_inputs[0]
+    inputs = graph.node("Where", np.logical_or(known, ~mask), "inputs", sample_row)
     return np.where(known, standalone.clipped(lifted(graph.own_score(inputs)), centre, guard.tau), centre)
 
 

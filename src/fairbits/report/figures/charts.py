@@ -275,8 +275,8 @@ _SHORT = FuncFormatter(
 )
 
 
-def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yardstick: str) -> Picture:
-    """A panel per strategy: its ID cases so far in blue, the yardstick's in orange, all others in grey."""
+def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, reference: str) -> Picture:
+    """A panel per strategy: its ID cases so far in blue, the reference's in orange, all others in grey."""
     across = min(ACROSS, len(paces))
     step = 594 / across
     height = 34 + PANEL * -(-len(paces) // across)
@@ -290,8 +290,8 @@ def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yard
         for other, theirs in paces:
             if other != name:
                 grey: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "alpha": 0.5}
-                ax.plot(time, theirs, **({"color": ORANGE, "linewidth": 1.2} if other == yardstick else grey))
-        ax.plot(time, pace, color=ORANGE if name == yardstick else BLUE, linewidth=2.4)
+                ax.plot(time, theirs, **({"color": ORANGE, "linewidth": 1.2} if other == reference else grey))
+        ax.plot(time, pace, color=ORANGE if name == reference else BLUE, linewidth=2.4)
         ax.set(xlim=(0, seconds), ylim=(0, highest))
         ax.yaxis.set(major_locator=MaxNLocator(2, integer=True), major_formatter=_SHORT)
         # The first label begins at its tick and the last one ends there: neighbouring panels never collide.
