@@ -72,7 +72,7 @@ from fairbits.measure import (
 )
 from fairbits.models import Do, HasActivations, HasInterventions, Model, Network, require
 from fairbits.randomness import sampled_rows
-from fairbits.subject import Subject, decided
+from fairbits.subject import Subject, scored_rows
 from fairbits.text import percent
 
 #: Keeps ρ finite where twins do not differ yet (ε1 of the paper).
@@ -412,15 +412,12 @@ def accuracy_floor(baseline: float, subject: Subject) -> float:
 
 def accuracy_of(model: Model, subject: Subject) -> float | None:
     """The share of the table's rows decided as labelled; None where there are no labels or no decisions."""
-    table, right = subject.table, 0
-    if table.labels is None:
+    table, schema = subject.table, subject.schema
+    if table.labels is None or schema.regression:
         return None
-    for start in range(0, len(table), ROWS):
-        found = decided(model, subject.encoding.encode(table.codes[start : start + ROWS]), subject.schema)
-        if found is None:  # a regression, or a score that does not say which of several classes is decided
-            return None
-        right += int((found == table.labels[start : start + ROWS]).sum())
-    return right / len(table)
+    _, decisions = scored_rows(model, subject.encoding, schema, table)
+    # A score may not say which of several classes is decided.
+    return None if decisions is None else int((decisions == table.labels).sum()) / len(table)
 
 
 def values_of(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt.NDArray[np.float32]]:

@@ -17,15 +17,13 @@ import numpy.typing as npt
 
 from fairbits.domain import rule_words
 from fairbits.engine import Evaluation
-from fairbits.measure import Estimate, Evaluator, Grouping, bounded_means, decided_rows, lowest_ratio, worth_of
+from fairbits.measure import Estimate, Evaluator, Grouping, bounded_means, lowest_ratio, worth_of
 from fairbits.store import plain
-from fairbits.subject import Quality, Subject, decided
+from fairbits.subject import Quality, Subject, scored_rows
 
 FORMAT = 1
 #: The decision about people whom a model tells the score of one class among several only, or a number.
 UNDECIDED = -1
-#: Rows that go through a model at a time.
-_CHUNK = 16_384
 #: Groups of fewer people are named elsewhere, and left out of ratios.
 MIN_GROUP = 30
 #: Draws of a bootstrap over a few cells: cheap, so more than usual.
@@ -77,23 +75,13 @@ def answers_of(
     progress: Callable[[int, int], None] | None = None,
 ) -> Answers:
     """Ask a model about the people of its table as they are, and about their twins."""
-    schema = subject.schema
-    codes = subject.table.codes
-    own = decided_rows(subject)
-    figures = evaluator.evaluate(codes, progress=progress)
-    decisions = np.full(len(codes), UNDECIDED, dtype=np.int64)
-    if len(schema.classes) == 2 and own.selected is not None:
-        decisions = schema.rule.decide(own.scores)
-    elif schema.classes and own.selected is not None:
-        for start in range(0, len(codes), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            chosen = decided(subject.model, subject.encoding.encode(codes[rows]), schema)
-            decisions[rows] = UNDECIDED if chosen is None else chosen
-    flips = np.zeros(len(codes), dtype=np.bool_) if schema.regression else np.asarray(figures.flips)
+    schema, table = subject.schema, subject.table
+    scores, decided = scored_rows(subject.model, subject.encoding, schema, table)
+    figures = evaluator.evaluate(table.codes, progress=progress)
+    decisions = np.full(len(table), UNDECIDED, dtype=np.int64) if decided is None else decided
+    flips = np.zeros(len(table), dtype=np.bool_) if schema.regression else np.asarray(figures.flips)
     rule = rule_words(schema.favourable, schema.rule.threshold, probability=schema.score_range is None)
-    return Answers(
-        figures.k.astype(np.int64), flips, np.asarray(own.scores, np.float64), decisions, identity, rule, figures
-    )
+    return Answers(figures.k.astype(np.int64), flips, scores.astype(np.float64), decisions, identity, rule, figures)
 
 
 @dataclass(frozen=True, slots=True)
