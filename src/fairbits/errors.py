@@ -127,6 +127,15 @@ def foreign(what: str, kind: type[FairbitsError] = ModelError) -> Iterator[None]
         raise kind(f"{what}: {reason(error)}") from error
 
 
+@contextmanager
+def on_disk(what: str, remedy: str = "") -> Iterator[None]:
+    """Files that cannot be read or written within the block, as one sentence that begins with ``what``."""
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(f"{what}: {error.strerror or error}{remedy and f'; {remedy}'}.") from None
+
+
 def reason(error: BaseException) -> str:
     """The line of another library's message that says what is wrong, shortened to a sentence."""
     lines = str(error).strip().splitlines() or [""]

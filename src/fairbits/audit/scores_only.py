@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from fairbits import data, proxies, report
 from fairbits.domain import GrantOptions
-from fairbits.errors import OptionError
+from fairbits.errors import OptionError, on_disk
 from fairbits.options import AuditOptions
 from fairbits.store import SCORES_RECORD, new_folder, provenance, read_json, write_json
 from fairbits.subject import Subject, check_identity
@@ -142,10 +142,6 @@ def _kept(folder: Path, record: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _write(folder: Path, record: Mapping[str, Any]) -> None:
-    try:
+    with on_disk(f"cannot write to {str(folder)!r}", "choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / SCORES_RECORD, dict(record))
-    except OSError as error:
-        raise OptionError(
-            f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
-        ) from None

@@ -30,7 +30,7 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.diff.pairs import Changed, ModelDiff, PairedChange, PersonShift, Shift
-from fairbits.errors import OptionError
+from fairbits.errors import on_disk
 from fairbits.report import render_page
 from fairbits.store import write_whole
 from fairbits.text import from_to, joined, number, percent, signed
@@ -191,10 +191,8 @@ def _layers(diff: ModelDiff) -> PagePart:
 
 
 def write_diff(diff: ModelDiff, path: Path) -> None:
-    try:
+    with on_disk(f"cannot write {str(path)!r}", "choose another --html"):
         write_whole(path, render_page(diff_page(diff)).encode())
-    except OSError as error:
-        raise OptionError(f"cannot write {str(path)!r}: {error.strerror or error}; choose another --html.") from None
 
 
 def _shift(shift: Shift) -> tuple[Text, ...]:

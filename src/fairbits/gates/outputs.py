@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from fairbits.errors import OptionError
+from fairbits.errors import on_disk
 from fairbits.gates.policy import CHECKS, KINDS, Requirement, Waiver
 from fairbits.gates.result import CheckResult, Finding, GateResult
 from fairbits.models import needed
@@ -203,11 +203,9 @@ def gate_text(result: GateResult) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    try:
+    with on_disk(f"cannot write {str(path)!r}", "choose another place"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode("utf-8", errors="replace"))
-    except OSError as error:
-        raise OptionError(f"cannot write {str(path)!r}: {error.strerror or error}; choose another place.") from None
 
 
 def gate_schema() -> dict[str, Any]:

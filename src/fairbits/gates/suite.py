@@ -28,7 +28,7 @@ from fairbits._version import __version__
 from fairbits.diff import Answers, answers_of
 from fairbits.domain import Codes, Schema, Table, check_domain, numpy_of, read_arrow
 from fairbits.engine import check_partition
-from fairbits.errors import FairbitsError, OptionError, TableError
+from fairbits.errors import FairbitsError, OptionError, TableError, on_disk
 from fairbits.measure import default_epsilon, evaluator_of
 from fairbits.randomness import generator, sampled_rows
 from fairbits.store import plain, timestamp, write_parquet
@@ -52,13 +52,9 @@ def write_container(
     check_suffix(path, kind)
     text = json.dumps(plain({"kind": kind, "format": FORMAT, **description}), ensure_ascii=True, allow_nan=False)
     table = pa.table({name: pa.array(np.ascontiguousarray(values)) for name, values in columns.items()})
-    try:
+    with on_disk(f"cannot write the {kind} {str(path)!r}", "choose another place"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_parquet(path, table.replace_schema_metadata({_METADATA: text.encode()}), compression="zstd")
-    except OSError as error:
-        raise OptionError(
-            f"cannot write the {kind} {str(path)!r}: {error.strerror or error}; choose another place."
-        ) from None
 
 
 def read_container(path: Path, kind: str, *, max_rows: int | None = None) -> tuple[pa.Table, dict[str, Any]]:

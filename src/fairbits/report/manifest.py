@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits._version import __version__
-from fairbits.errors import OptionError
+from fairbits.errors import OptionError, on_disk
 from fairbits.store import json_of, read_json, write_json, write_whole
 from fairbits.subject import Identity, check_identity
 from fairbits.text import shortened
@@ -69,12 +69,9 @@ class Verification:
 
 def hash_file(path: Path) -> tuple[int, str]:
     """The size and the SHA-256 of a file, read piece by piece."""
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            return file.tell(), digest
-    except OSError as error:
-        raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
+    with on_disk(f"cannot read {str(path)!r}"), path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest
 
 
 def files_of(folder: Path, *, leave_out: Iterable[str] = (), hashed: Iterable[FileHash] = ()) -> tuple[FileHash, ...]:
@@ -113,11 +110,8 @@ def verify(folder: Path, *, key: Path | None = None) -> Verification:
 
 def open_key(path: Path) -> Path:
     """The file of a private SSH key, looked at before anything is written."""
-    try:
-        with path.open("rb") as file:
-            first = file.read(4)
-    except OSError as error:
-        raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
+    with on_disk(f"cannot read {str(path)!r}"), path.open("rb") as file:
+        first = file.read(4)
     if first == b"ssh-":
         raise OptionError(f"{str(path)!r} is a public key; sign with the private one beside it.")
     if not _fingerprint(_ssh_keygen("-l", "-f", str(path)).stdout):

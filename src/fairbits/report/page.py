@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from fairbits._version import __version__
 from fairbits.blocks import Block, Cards, Commands, Facts, Fold, Page, PagePart, Paragraph, Strong, Text, paragraphs
-from fairbits.errors import FairbitsError, OptionError, choose_from
+from fairbits.errors import FairbitsError, OptionError, choose_from, on_disk
 from fairbits.options import AuditOptions, flag_words
 from fairbits.repair import RepairCandidate, RepairResult
 from fairbits.report.forms import FORMS, FormMaker
@@ -105,7 +105,7 @@ def _write(
     content |= {HTML: render_page(page).encode(), MARKDOWN: render_markdown_page(page).encode()}
     if data.proxies is not None and (data.proxies.get("filing") or {}).get("distributed"):
         content[FILING] = render_page(filing_page(data.proxies, made.created)).encode()
-    try:
+    with on_disk(f"cannot write to {str(folder)!r}", "choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, written in content.items():
             write_whole(folder / name, written)
@@ -115,10 +115,6 @@ def _write(
             about={"subject": data.about.subject, "identity": made.identity, "run": made.created},
             hashed=data.files if data.folder == folder else (),
         )
-    except OSError as error:
-        raise OptionError(
-            f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
-        ) from None
     return folder / HTML
 
 

@@ -14,7 +14,7 @@ from fairbits.cli.flags import JSON, argument, check_subject
 from fairbits.cli.output import answer, print_json
 from fairbits.cli.progress import progress_bar
 from fairbits.cli.signals import FAILED, INTERRUPTED, gentle_stop
-from fairbits.errors import OptionError
+from fairbits.errors import OptionError, on_disk
 from fairbits.options import (
     AcceptOptions,
     AuditOptions,
@@ -77,11 +77,11 @@ def _write(result: gates.GateResult, junit: Path | None, sarif: Path | None, mar
             gates.write_text(path, make(result))
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
-        try:
-            with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
-                file.write(gates.gate_markdown(result))
-        except OSError as error:
-            raise OptionError(f"cannot write the job's summary {summary!r}: {error.strerror or error}.") from None
+        with (
+            on_disk(f"cannot write the job's summary {summary!r}"),
+            Path(summary).open("a", encoding="utf-8", errors="replace") as file,
+        ):
+            file.write(gates.gate_markdown(result))
 
 
 def _freeze(run: str, out: Path | None, options: FreezeOptions, loading: LoadingOptions, *, as_json: bool) -> None:
