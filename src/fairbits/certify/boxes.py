@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.certify.exact import Doubles, Integers, class_bounds
+from fairbits.certify.exact import class_bounds
+from fairbits.domain import Doubles, Integers
 from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, ask_people, bound_boxes, share
 
 #: Boxes that are split at once, at most, and that a thread bounds at once; seconds that a batch may take, about.

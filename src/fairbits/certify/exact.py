@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Attribute, Codes, Schema
+from fairbits.domain import Attribute, Codes, Doubles, Integers, Schema
 from fairbits.engine import (
     FLIPPING,
     OPEN,
@@ -351,10 +351,6 @@ def _distinct(schema: Schema, people: Codes) -> npt.NDArray[np.int64]:
     if len(keys) == 1:
         return np.sort(np.unique(keys[0], return_index=True)[1])
     return np.sort(np.unique(np.stack(keys, axis=1), axis=0, return_index=True)[1])
-
-
-Doubles = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 def class_bounds(

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.certify.boxes import bound, halves, in_batches, most_open
-from fairbits.certify.exact import Doubles
-from fairbits.domain import Attribute, Codes, Twins
+from fairbits.domain import Attribute, Codes, Doubles, Twins
 from fairbits.engine import BoxNetwork
 from fairbits.measure import Evaluator
 from fairbits.store import plain

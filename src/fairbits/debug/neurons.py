@@ -46,7 +46,6 @@ from fairbits.debug.records import (
     QUANTILES,
     RULES,
     Candidate,
-    Floats,
     LayerEffect,
     NeuronEffect,
     NeuronSet,
@@ -56,7 +55,7 @@ from fairbits.debug.records import (
     ballots_of,
     halves,
 )
-from fairbits.domain import Codes, with_stand_ins
+from fairbits.domain import Codes, Doubles, with_stand_ins
 from fairbits.engine import accuracies, widest
 from fairbits.errors import CapabilityError, ModelError, OptionError, choose_from
 from fairbits.measure import (
@@ -91,14 +90,14 @@ def check_rule(rule: str) -> Rule:
 
 
 def layer_distances(
-    evaluator: Evaluator, people: Codes, scales: Sequence[Floats] | None = None
-) -> tuple[Floats, tuple[int, ...]]:
+    evaluator: Evaluator, people: Codes, scales: Sequence[Doubles] | None = None
+) -> tuple[Doubles, tuple[int, ...]]:
     """δ of every case and layer, (cases, layers + 1), and the layers' widths; column 0 is the protected input.
 
     δ is the largest L1 distance between two twins' outputs, divided by the width. Twins that cannot exist do not count.
     """
     evaluator = evaluator.over_values
-    pieces: list[Floats] = []
+    pieces: list[Doubles] = []
     widths: tuple[int, ...] = ()
     for start in range(0, len(people), step := max(1, LAYER_ROWS // evaluator.m)):
         layers = _layers(evaluator, people[start : start + step])
@@ -110,11 +109,11 @@ def layer_distances(
     return np.concatenate(pieces), widths
 
 
-def layer_scales(evaluator: Evaluator, rows: Codes) -> tuple[Floats, ...]:
+def layer_scales(evaluator: Evaluator, rows: Codes) -> tuple[Doubles, ...]:
     """The standard deviation of every output of every layer over the twins of some rows; layer 0 first."""
     evaluator = evaluator.over_values
-    parts: list[list[Floats]] = []
-    first: list[Floats] = []
+    parts: list[list[Doubles]] = []
+    first: list[Doubles] = []
     for start in range(0, len(rows), step := max(1, LAYER_ROWS // evaluator.m)):
         layers = _layers(evaluator, rows[start : start + step])
         flat = [one.reshape(-1, one.shape[2]).astype(np.float64) for one in layers]
@@ -139,13 +138,13 @@ def _layers(evaluator: Evaluator, people: Codes) -> list[npt.NDArray[np.float32]
     ]
 
 
-def _scaled(layer: npt.NDArray[np.float32], scale: Floats) -> npt.NDArray[np.float32]:
+def _scaled(layer: npt.NDArray[np.float32], scale: Doubles) -> npt.NDArray[np.float32]:
     """Differences from each person's first twin in units of the scale; outputs without a spread do not count."""
     moved = layer.astype(np.float64) - layer[:, :1]
     return np.ascontiguousarray(np.divide(moved, scale, out=np.zeros_like(moved), where=scale > 0).astype(np.float32))
 
 
-def amplification(delta: Floats, *, rule: Rule = "ours") -> Floats:
+def amplification(delta: Doubles, *, rule: Rule = "ours") -> Doubles:
     """ρ of every case and layer from the first layer on: growth over the widest layer before, relative to that."""
     if rule == "code" and delta.shape[1] < 4:
         raise CapabilityError(
@@ -160,7 +159,7 @@ def amplification(delta: Floats, *, rule: Rule = "ours") -> Floats:
     return np.pad(growth, ((0, 0), (1, 1)), constant_values=np.nan) if rule == "code" else growth
 
 
-def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[LayerEffect, ...]:
+def layer_effects(delta: Doubles, rho: Doubles, widths: tuple[int, ...]) -> tuple[LayerEffect, ...]:
     """One record per layer, with the votes of the cases."""
     votes = np.bincount(ballots_of(rho), minlength=delta.shape[1])
     votes[0] = 0
@@ -181,7 +180,7 @@ def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[
 
 
 def text_effects(
-    delta: Floats, widths: tuple[int, ...], rng: np.random.Generator
+    delta: Doubles, widths: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[tuple[LayerEffect, ...], Vote]:
     """Layers by the paper's text, from distances that are not divided, and the one it names.
 
@@ -205,7 +204,7 @@ def text_effects(
 
 
 def vote_of(
-    rho: Floats, rng: np.random.Generator, *, chosen: int = 0, chains: npt.NDArray[np.int64] | None = None
+    rho: Doubles, rng: np.random.Generator, *, chosen: int = 0, chains: npt.NDArray[np.int64] | None = None
 ) -> Vote:
     """Which layer has the most votes (the earlier one if equal), how sure that is, and its influence.
 
@@ -240,13 +239,13 @@ def vote_of(
     )
 
 
-def influence_of(rho: Floats, rng: np.random.Generator, *, chains: npt.NDArray[np.int64] | None = None) -> Estimate:
+def influence_of(rho: Doubles, rng: np.random.Generator, *, chains: npt.NDArray[np.int64] | None = None) -> Estimate:
     """The mean over people of each one's largest ρ, with a bootstrap interval."""
     largest = np.nanmax(rho[:, :-1], axis=1)
     return bootstrap_means(largest[:, None], rng, resamples=VOTE_RESAMPLES // 4, people=chains)[0]
 
 
-def _quantiles(values: Floats) -> tuple[float, ...]:
+def _quantiles(values: Doubles) -> tuple[float, ...]:
     return tuple(np.quantile(values, QUANTILES).tolist())
 
 
@@ -267,9 +266,9 @@ NAMES = (*STATISTICS, *(f"q{round(100 * level):02d}" for level in QUANTILES))
 class Tried:
     """What each intervention does, in their order; ``target`` is what the run lowers, k or bits."""
 
-    accuracy: Floats
+    accuracy: Doubles
     k: npt.NDArray[np.int32]  # (interventions, cases), as target
-    id_rate: Floats
+    id_rate: Doubles
     target: npt.NDArray[np.float32]
 
 
@@ -465,7 +464,7 @@ def try_here(
     return Tried(kept, held.k, held.id_rate, single.astype(np.float32))
 
 
-def held_accuracies(model: Model, subject: Subject, dos: Sequence[Do], evaluator: Evaluator) -> Floats:
+def held_accuracies(model: Model, subject: Subject, dos: Sequence[Do], evaluator: Evaluator) -> Doubles:
     """The share of the table's rows decided as labelled under each intervention alone; NaN where it is not known."""
     table = subject.table
     if isinstance(model, Network) and table.labels is not None and model.head != "linear":
@@ -575,7 +574,7 @@ class _Search:
         ]
         return [do for do in dict.fromkeys(found) if can_hold(self.network, do, np.zeros(2, np.float32))]
 
-    def _bits(self, evaluator: Evaluator, people: Codes) -> Floats:
+    def _bits(self, evaluator: Evaluator, people: Codes) -> Doubles:
         found = evaluator.evaluate(people)
         return (found.q_inf if self.measure == "q_inf" else found.q_1).astype(np.float64)
 

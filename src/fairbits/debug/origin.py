@@ -42,8 +42,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import BATCH, NetworkTrainer, Trainer, trainer_of
-from fairbits.debug.records import Attribution, Floats, LabelBits, OriginShare, SubsetBits
-from fairbits.domain import Codes, Schema, Table, Truth
+from fairbits.debug.records import Attribution, LabelBits, OriginShare, SubsetBits
+from fairbits.domain import Codes, Doubles, Schema, Table, Truth
 from fairbits.errors import CapabilityError, OptionError, TableError
 from fairbits.measure import Estimate, Evaluator, bootstrap_means, student_ratio
 from fairbits.subject import Subject
@@ -72,7 +72,7 @@ def attribute_bits(evaluator: Evaluator, cases: Codes) -> Attribution:
     return Attribution(names, tuple(subsets), means[0], means[1], q_inf, q_1)
 
 
-def _subset_bits(evaluator: Evaluator, cases: Codes) -> dict[Subset, Floats]:
+def _subset_bits(evaluator: Evaluator, cases: Codes) -> dict[Subset, Doubles]:
     """Q∞ and Q1 of each case for each subset, (2, cases), small subsets first.
 
     Means are over the combinations held under which anybody can exist.
@@ -80,7 +80,7 @@ def _subset_bits(evaluator: Evaluator, cases: Codes) -> dict[Subset, Floats]:
     sizes = [len(evaluator.schema.attributes[i].twin_values()) for i in evaluator.twins.columns]
     table = evaluator.class_scores(cases) if evaluator.by_vector else evaluator.scores(cases)[:, :, None]
     valid = evaluator.valid_twins(cases)
-    found: dict[Subset, Floats] = {(): np.zeros((2, len(cases)))}
+    found: dict[Subset, Doubles] = {(): np.zeros((2, len(cases)))}
     for subset in (one for count in range(len(sizes)) for one in combinations(range(len(sizes)), count + 1)):
         rows = beside(table, sizes, subset)
         rows = rows.reshape(-1, *rows.shape[2:])
@@ -104,7 +104,7 @@ def beside(table: npt.NDArray[Any], sizes: Sequence[int], subset: Sequence[int])
     return np.ascontiguousarray(turned).reshape(len(table), -1, varied, *table.shape[2:])
 
 
-def shapley(bits: dict[Subset, Floats], players: int) -> Floats:
+def shapley(bits: dict[Subset, Doubles], players: int) -> Doubles:
     """Shapley shares of each case, (cases, players), by its bits for each subset: they add up to those of all."""
     shares = np.zeros((len(bits[()]), players))
     for player in range(players):
@@ -124,7 +124,7 @@ OUTSIDE = 0.025
 HEAVIER, MOST_HEAVIER = 60.0, 30.0
 
 #: A figure by C and V, or by another part and its whole.
-_Figure = Callable[[Floats, Floats], Floats]
+_Figure = Callable[[Doubles, Doubles], Doubles]
 
 
 def shared_part(
@@ -169,7 +169,7 @@ def origin_shares(
     )
 
 
-def _products(scores: Floats, valid: Truth | None) -> Floats:
+def _products(scores: Doubles, valid: Truth | None) -> Doubles:
     """Per person the mean of D_r·D_q over the twins, (people, models, models)."""
     models, people = scores.shape[:2]
     there = np.ones(scores.shape[1:]) if valid is None else np.asarray(valid, np.float64).reshape(scores.shape[1:])
@@ -180,24 +180,24 @@ def _products(scores: Floats, valid: Truth | None) -> Floats:
     return np.asarray(moved @ moved.transpose(0, 2, 1) / total[:, None, None])
 
 
-def _parts(tables: Floats, apart: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _parts(tables: Doubles, apart: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
     """C and V of the trainings in each table of products."""
     common = np.where(apart, tables, 0.0).sum(axis=(-2, -1)) / apart.sum(axis=(-2, -1))
     return common, np.diagonal(tables, axis1=-2, axis2=-1).mean(axis=-1)
 
 
-def _own_parts(tables: Floats, _: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _own_parts(tables: Doubles, _: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
     """What the model under test, which comes first, and the trainings agree on, and what it makes of twins itself."""
     return tables[..., 0, 1:].mean(axis=-1), tables[..., 0, 0]
 
 
-def _ratio(part: Floats, whole: Floats) -> Floats:
+def _ratio(part: Doubles, whole: Doubles) -> Doubles:
     """0 where there is nothing to have a part of."""
     return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
 
 
 class _Shares:
-    def __init__(self, products: Floats, *, trainings: int, own: bool, rng: np.random.Generator, resamples: int):
+    def __init__(self, products: Doubles, *, trainings: int, own: bool, rng: np.random.Generator, resamples: int):
         self.first = int(own)  # the model under test comes first, where it is there
         self.products, self.trainings, self.own, self.rng = products, trainings, own, rng
         people = len(products)
@@ -214,7 +214,7 @@ class _Shares:
         own = self._interval(*self._of_all(_ratio, _own_parts), top=np.inf) if self.own else None
         return OriginShare(attributes, shared, shared.remainder, own, effect, common)
 
-    def _of_all(self, figure: _Figure, read: Any = _parts) -> tuple[float, tuple[Floats, Floats], Floats]:
+    def _of_all(self, figure: _Figure, read: Any = _parts) -> tuple[float, tuple[Doubles, Doubles], Doubles]:
         """A figure as it is, under both kinds of resampling, and with one training left out at a time."""
         n, start = self.trainings, int(read is _own_parts)
         every = [*range(start), *range(self.first, self.first + n)]
@@ -280,7 +280,7 @@ class _Shares:
             drawn = np.concatenate([drawn, more[(more != more[:, :1]).any(axis=1)]])
         return drawn
 
-    def _interval(self, value: float, drawn: tuple[Floats, Floats], left_out: Floats, *, top: float) -> Estimate:
+    def _interval(self, value: float, drawn: tuple[Doubles, Doubles], left_out: Doubles, *, top: float) -> Estimate:
         from scipy import special
 
         (people, both), n = drawn, self.trainings
@@ -293,7 +293,7 @@ class _Shares:
         return Estimate(middle, float(np.clip(low, 0.0, middle)), float(np.clip(high, middle, top)))
 
 
-def _beyond(parts: Floats) -> float:
+def _beyond(parts: Doubles) -> float:
     """What one more person may add to a sum over people."""
     there = np.maximum(parts, 0.0)
     largest, total = float(there.max()), float(there.sum())
@@ -423,7 +423,7 @@ def label_bits(schema: Schema, table: Table, rng: np.random.Generator) -> LabelB
     return LabelBits(_bits_of(estimate), float(without.mean()), len(rows), FOLDS)
 
 
-def _losses(schema: Schema, codes: Codes, labels: Floats, columns: npt.NDArray[np.int64], seed: int) -> Floats:
+def _losses(schema: Schema, codes: Codes, labels: Doubles, columns: npt.NDArray[np.int64], seed: int) -> Doubles:
     """Bits (or squared errors, for a regression) that each row's label costs a learner that has not seen it."""
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
@@ -458,7 +458,7 @@ def _learner(schema: Schema, columns: npt.NDArray[np.int64], seed: int) -> Any:
     )
 
 
-def _gaussian(with_them: Floats, without: Floats) -> LabelBits:
+def _gaussian(with_them: Doubles, without: Doubles) -> LabelBits:
     """For a regression: ½ log2 of the ratio of mean squared errors, the bits if errors were Gaussian."""
     tiny = np.finfo(np.float64).tiny
     ratio = student_ratio(without + tiny, with_them + tiny)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fairbits.blocks import Shown
 from fairbits.debug.who import Description
-from fairbits.domain import Codes
+from fairbits.domain import Codes, Doubles
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do
 from fairbits.shape import reading
@@ -40,7 +40,6 @@ Units = Literal["layers", "trees"]
 SURE = 0.95
 Rule = Literal["ours", "code", "text"]
 RULES: tuple[Rule, ...] = ("ours", "code", "text")
-Floats = npt.NDArray[np.float64]
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
 #: Neurons of each sign that debug.json names; neurons.parquet has all of them.
 TOP = 3
@@ -59,7 +58,7 @@ def halves(cases: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]
     return (cases[::2], cases[1::2]) if len(cases) > 1 else (cases, cases)
 
 
-def ballots_of(rho: Floats) -> npt.NDArray[np.int64]:
+def ballots_of(rho: Doubles) -> npt.NDArray[np.int64]:
     """Each case's vote: the hidden layer with the largest ρ, the earlier one if equal; 0 where there is none.
 
     The output is the decision itself: no neuron of it can be held, and it gets no vote.
@@ -254,8 +253,8 @@ class Attribution:
     subsets: tuple[SubsetBits, ...]
     q_inf: Mapping[str, float]
     q_1: Mapping[str, float]
-    case_q_inf: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
-    case_q_1: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
+    case_q_inf: Doubles = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
+    case_q_1: Doubles = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,9 +448,9 @@ class DebugResult(Shown):
     cases: Codes = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
     k: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32), repr=False, metadata=_APART)
     flips: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_), repr=False, metadata=_APART)
-    q_1: Floats | None = field(default=None, repr=False, metadata=_APART)
-    delta: Floats | None = field(default=None, repr=False, metadata=_APART)  # (cases, layers), from layer 0
-    rho: Floats | None = field(default=None, repr=False, metadata=_APART)  # (cases, layers - 1), from layer 1
+    q_1: Doubles | None = field(default=None, repr=False, metadata=_APART)
+    delta: Doubles | None = field(default=None, repr=False, metadata=_APART)  # (cases, layers), from layer 0
+    rho: Doubles | None = field(default=None, repr=False, metadata=_APART)  # (cases, layers - 1), from layer 1
 
     def __repr__(self) -> str:
         suspect = "" if self.suspect is None else f", suspect {self.units.removesuffix('s')} {self.suspect}"
@@ -488,7 +487,7 @@ class DebugResult(Shown):
         return tuple(sorted(here, key=lambda n: n.best.choosing if n.best else 0.0)[:count])
 
     @property
-    def figure(self) -> Floats:
+    def figure(self) -> Doubles:
         """The figure of each case that is lowered, nothing held: k, or Q1 where the run measures that."""
         return (self.k if self.measure == "q_inf" or self.q_1 is None else self.q_1).astype(np.float64)
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from fairbits.data import NetworkTrainer, Trainer
 from fairbits.debug.neurons import (
@@ -61,7 +60,7 @@ from fairbits.debug.records import (
 )
 from fairbits.debug.trees import TreeEffects, tree_effects
 from fairbits.debug.who import describe_people
-from fairbits.domain import Codes, GrantOptions
+from fairbits.domain import Codes, GrantOptions, Integers
 from fairbits.errors import CapabilityError, OptionError, UsageError
 from fairbits.measure import Evaluator, Measure, check_measure, evaluator_of
 from fairbits.models import HasActivations, HasInterventions, HasTrees, Network, kind_of
@@ -96,7 +95,7 @@ def sample_cases(run: Run, samples: int, rng: np.random.Generator) -> tuple[Code
     return np.concatenate([top, np.array(others[: samples - worst]).reshape(-1, top.shape[1])]), worst
 
 
-def chains_of(run: Run, cases: Codes) -> npt.NDArray[np.int64] | None:
+def chains_of(run: Run, cases: Codes) -> Integers | None:
     """The chain of each case: what a search made of one row of the table is no independent evidence; None where each
     case is of another row.
     """

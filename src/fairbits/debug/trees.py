@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.debug.neurons import SMALL, accuracy_floor, candidate_of
-from fairbits.debug.records import QUANTILES, Candidate, Floats, LayerEffect, NeuronEffect, halves
-from fairbits.domain import Attribute, Codes, Truth, with_stand_ins
+from fairbits.debug.records import QUANTILES, Candidate, LayerEffect, NeuronEffect, halves
+from fairbits.domain import Attribute, Codes, Doubles, Truth, with_stand_ins
 from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, walks_of
 from fairbits.measure import Evaluator
 from fairbits.models import Ensemble, HasTrees
@@ -54,8 +54,8 @@ class TreeEffects:
     layers: tuple[LayerEffect, ...]
     neurons: tuple[NeuronEffect, ...]
     suspect: int | None
-    delta: Floats
-    rho: Floats
+    delta: Doubles
+    rho: Doubles
     notes: tuple[str, ...]
 
 
@@ -74,9 +74,9 @@ class _Part(NamedTuple):
 
     cases: slice
     valid: Truth | None
-    rows: Floats  # (cases × m, features)
+    rows: Doubles  # (cases × m, features)
     leaves: npt.NDArray[np.int32]  # (cases, m, trees)
-    sums: Floats  # (cases, m, outputs)
+    sums: Doubles  # (cases, m, outputs)
 
 
 def tree_effects(
@@ -145,14 +145,14 @@ class _Study:
             counts[nodes] = counts[self.ensemble.left[nodes]] + counts[self.ensemble.right[nodes]]
         return counts
 
-    def _scores(self, sums: Floats) -> Floats:
+    def _scores(self, sums: Doubles) -> Doubles:
         return np.asarray(self.model.chosen(self.ensemble.linked(sums)), np.float64)  # type: ignore[attr-defined]
 
-    def _class_table(self, sums: Floats) -> Floats:
+    def _class_table(self, sums: Doubles) -> Doubles:
         found = self.ensemble.linked(sums)
         return found if found.shape[-1] > 1 else np.concatenate([1 - found, found], axis=-1)
 
-    def _accuracy(self, sums: Floats) -> float | None:
+    def _accuracy(self, sums: Doubles) -> float | None:
         if self.labels is None or self.schema.regression:
             return None
         rule = self.schema.rule
@@ -160,7 +160,7 @@ class _Study:
         found = (self._scores(sums) if two else self._class_table(sums)).astype(np.float32)
         return float(((rule.decide if two else rule.most_likely)(found) == self.labels).mean())
 
-    def _figures(self, sums: Floats, valid: Truth | None) -> Evaluation:
+    def _figures(self, sums: Doubles, valid: Truth | None) -> Evaluation:
         """Figures of some cases whose twins have these sums, as the evaluator would give them."""
         table = self._class_table(sums).astype(np.float32) if len(self.schema.classes) > 2 else None
         if table is not None and self.evaluator.by_vector:
@@ -217,7 +217,7 @@ class _Study:
         suspect = ranked[0] + 1 if ranked and layers[ranked[0]].votes else None
         return TreeEffects(layers, (*left_out, *held), suspect, delta, rho, tuple(notes))
 
-    def _leave_out(self) -> tuple[Floats, Floats, list[NeuronEffect], npt.NDArray[np.int64]]:
+    def _leave_out(self) -> tuple[Doubles, Doubles, list[NeuronEffect], npt.NDArray[np.int64]]:
         """δ and ρ of all cases and trees, what leaving out each tree does, and how many twins come to each node."""
         n, trees = len(self.cases), self.ensemble.trees
         delta, rho = np.zeros((2, n, trees))
@@ -243,7 +243,7 @@ class _Study:
             effects.append(self._effect(tree + 1, WHOLE_TREE, (only,), only, "the whole tree"))
         return delta, rho, effects, self._passing(ends)
 
-    def _replaced(self, sums: Floats, tree: int, adds: Floats, others: Floats) -> Floats:
+    def _replaced(self, sums: Doubles, tree: int, adds: Doubles, others: Doubles) -> Doubles:
         """Sums with something else in place of what one tree adds."""
         first = int(self.ensemble.output[tree])
         changed = sums.copy()
@@ -296,7 +296,7 @@ class _Study:
             effects.append(self._effect(one.layer, one.neuron, candidates, usual, one.label))
         return effects
 
-    def _decided(self, one: _Held, way: int, rows: Floats, leaves: npt.NDArray[np.int32], sums: Floats) -> Floats:
+    def _decided(self, one: _Held, way: int, rows: Doubles, leaves: npt.NDArray[np.int32], sums: Doubles) -> Doubles:
         """Sums with some splits decided otherwise; ``leaves`` are (…, trees), ``sums`` (…, outputs)."""
         self.flags[one.nodes] = True
         flat = leaves.reshape(-1, leaves.shape[-1]), sums.reshape(-1, sums.shape[-1])

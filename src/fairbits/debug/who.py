@@ -19,15 +19,12 @@ from math import ceil, floor, inf, log10
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import Attribute, Codes, Rule, Schema, Table, people_of, rule_name
+from fairbits.domain import Attribute, Codes, Doubles, Integers, Rule, Schema, Table, Truth, people_of, rule_name
 from fairbits.measure import Estimate, Evaluator, rate_of
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
 from fairbits.text import from_to, percent
-
-Flags = npt.NDArray[np.bool_]
 
 #: Rules, and conditions of each.
 MAX_RULES, DEPTH = 3, 3
@@ -162,9 +159,7 @@ def describe_people(
     return _described(found, schema, table, hits, (learning, growing), people, rng)
 
 
-def _halves(
-    schema: Schema, table: Table, people: npt.NDArray[np.int64] | None, rng: np.random.Generator
-) -> tuple[Flags, Flags]:
+def _halves(schema: Schema, table: Table, people: Integers | None, rng: np.random.Generator) -> tuple[Truth, Truth]:
     """Which rows learn, and which of them grow trees; whoever is alike stays together."""
     free = np.ascontiguousarray(table.codes[:, list(schema.free_columns)])
     whose = people if table.person is not None else None
@@ -177,9 +172,9 @@ def _described(
     found: Description,
     schema: Schema,
     table: Table,
-    hits: Flags,
-    halves: tuple[Flags, Flags],
-    people: npt.NDArray[np.int64] | None,
+    hits: Truth,
+    halves: tuple[Truth, Truth],
+    people: Integers | None,
     rng: np.random.Generator,
 ) -> Description:
     codes = table.codes
@@ -190,7 +185,7 @@ def _described(
         those = f"{int(hits.sum()):,} of {len(hits):,} rows are people {found.what}"
         return replace(found, why=f"{those}: too few, or too few others, to describe them in rules.")
 
-    def rate(flags: Flags, among: Flags) -> Estimate:
+    def rate(flags: Truth, among: Truth) -> Estimate:
         """How many of these rows they are, all of them rows that rules are judged on."""
         here = judging & among
         whose = None if people is None else people[here]
@@ -216,7 +211,7 @@ def _described(
     return replace(found, base=base, rules=ranked, together=together)
 
 
-def _chosen(rules: list[Rule], codes: Codes, hits: Flags, choosing: Flags) -> list[Rule]:
+def _chosen(rules: list[Rule], codes: Codes, hits: Truth, choosing: Truth) -> list[Rule]:
     """The union of at most three rules with the largest F-measure among people who grew none of them."""
     hits, base = hits[choosing], float(hits[choosing].mean())
     if not rules or not hits.any():
@@ -236,13 +231,13 @@ def _chosen(rules: list[Rule], codes: Codes, hits: Flags, choosing: Flags) -> li
     return []
 
 
-def _f_measure(inside: npt.NDArray[np.bool_], hits: Flags) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _f_measure(inside: Truth, hits: Truth) -> tuple[Doubles, Doubles]:
     """F-measure and precision of sets of people, one a row."""
     right, size = (inside & hits).sum(axis=1), inside.sum(axis=1)
     return 2 * right / (size + hits.sum()), right / np.maximum(size, 1)
 
 
-def _candidates(schema: Schema, codes: Codes, hits: Flags, growing: Flags, rng: np.random.Generator) -> Iterator[Rule]:
+def _candidates(schema: Schema, codes: Codes, hits: Truth, growing: Truth, rng: np.random.Generator) -> Iterator[Rule]:
     """Leaves of trees of other shapes and of other draws of the people, as rules, each once."""
     from sklearn.tree import DecisionTreeClassifier
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import rule_words
+from fairbits.domain import Doubles, Integers, Truth, rule_words
 from fairbits.engine import Evaluation
 from fairbits.measure import Estimate, Evaluator, Grouping, bounded_means, lowest_ratio, worth_of
 from fairbits.store import plain
@@ -29,9 +29,6 @@ MIN_GROUP = 30
 #: Draws of a bootstrap over a few cells: cheap, so more than usual.
 DRAWS = 4000
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Truths = npt.NDArray[np.bool_]
 #: The number of the person of each row; None where each is somebody else.
 People = Integers | None
 
@@ -43,15 +40,15 @@ class Answers:
     """
 
     k: Integers
-    flips: Truths
-    scores: Floats
+    flips: Truth
+    scores: Doubles
     decisions: Integers
     identity: str
     rule: str = ""
     figures: Evaluation | None = None
 
     @property
-    def bits(self) -> Floats:
+    def bits(self) -> Doubles:
         """Bits of protected information: log2 k."""
         return np.log2(self.k)
 
@@ -113,15 +110,15 @@ def mcnemar(worse: int, better: int) -> float:
 
 
 def paired_changes(
-    before: Floats,
-    after: Floats,
+    before: Doubles,
+    after: Doubles,
     rng: np.random.Generator,
     *,
     spans: npt.ArrayLike,
     level: float = 0.95,
     resamples: int = 1000,
     people: People = None,
-    weight: Floats | None = None,
+    weight: Doubles | None = None,
 ) -> list[PairedChange]:
     """How the means of columns, (n, c), moved between two answers about the same people; none moves by more than its
     span. Whoever has several rows counts once among the worse or the better, by which way most of them went.
@@ -149,7 +146,7 @@ def mean_change(
     limit: float,
     level: float,
     people: People = None,
-    weight: Floats | None = None,
+    weight: Doubles | None = None,
 ) -> PairedChange:
     """How a mean rose between two answers about the same people."""
     was, now = (np.asarray(side, dtype=np.float64)[:, None] for side in (before, after))
@@ -157,13 +154,13 @@ def mean_change(
 
 
 def rate_change(
-    before: Truths,
-    after: Truths,
+    before: Truth,
+    after: Truth,
     rng: np.random.Generator,
     *,
     level: float,
     people: People = None,
-    weight: Floats | None = None,
+    weight: Doubles | None = None,
 ) -> PairedChange:
     """How a share of people rose between two answers about the same people, with McNemar's test.
 
@@ -174,7 +171,7 @@ def rate_change(
 
 
 def impact(
-    groups: Grouping, selected: Truths, level: float, people: People = None, weight: Floats | None = None
+    groups: Grouping, selected: Truth, level: float, people: People = None, weight: Doubles | None = None
 ) -> tuple[Estimate, str] | None:
     """The lowest selection rate of a group over the highest, with an interval, and whose it is.
 
@@ -188,13 +185,13 @@ def impact(
 
 def impact_change(
     groups: Grouping,
-    before: Truths,
-    after: Truths,
+    before: Truth,
+    after: Truth,
     rng: np.random.Generator,
     *,
     level: float,
     people: People = None,
-    weight: Floats | None = None,
+    weight: Doubles | None = None,
 ) -> PairedChange | None:
     """How far the lowest ratio of selection rates dropped, by a paired bootstrap over people.
 
@@ -228,7 +225,7 @@ _AFTER, _BEFORE = (1, 3), (2, 3)
 
 
 def _largest_drop(
-    drawn: Floats, extra: Floats, first: tuple[int, int], second: tuple[int, int], outside: float
+    drawn: Doubles, extra: Doubles, first: tuple[int, int], second: tuple[int, int], outside: float
 ) -> float:
     """The upper end of how far the lowest ratio falls from the first moment to the second."""
     total = drawn.sum(axis=2) + extra
@@ -243,7 +240,7 @@ def _largest_drop(
     return float(np.quantile(largest, 1 - outside))
 
 
-def _lowest_pairs(rates: Floats, outside: float) -> list[tuple[int, int]]:
+def _lowest_pairs(rates: Doubles, outside: float) -> list[tuple[int, int]]:
     """Pairs of groups, of a lower and a higher rate, whose ratio is the lowest in more than a tenth of ``outside``."""
     groups = rates.shape[1]
     times = np.bincount(rates.argmin(axis=1) * groups + rates.argmax(axis=1), minlength=groups * groups)
@@ -252,8 +249,8 @@ def _lowest_pairs(rates: Floats, outside: float) -> list[tuple[int, int]]:
 
 
 def _worth(
-    groups: Grouping, answers: Sequence[Truths], people: People, weight: Floats | None
-) -> tuple[Floats, Integers]:
+    groups: Grouping, answers: Sequence[Truth], people: People, weight: Doubles | None
+) -> tuple[Doubles, Integers]:
     """How many independent people each group is worth, by the answer that makes them fewest; and who are enough."""
     counts = groups.counts.astype(np.float64)
     for code in np.flatnonzero(counts) if people is not None or weight is not None else ():
@@ -264,14 +261,14 @@ def _worth(
     return counts, np.flatnonzero(counts >= MIN_GROUP)
 
 
-def _counted(groups: Grouping, who: Truths, weight: Floats | None) -> Floats:
+def _counted(groups: Grouping, who: Truth, weight: Doubles | None) -> Doubles:
     """How many of each group they are, or the sum of their weights."""
     here = groups.known & who
     own = None if weight is None else weight[here]
     return np.bincount(groups.codes[here], own, len(groups.labels)).astype(np.float64)
 
 
-def _lowest(rates: Floats) -> Floats:
+def _lowest(rates: Doubles) -> Doubles:
     top = rates.max(axis=-1)
     return np.asarray(np.where(top > 0, rates.min(axis=-1) / np.where(top > 0, top, 1.0), 1.0))
 

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from fairbits.data import BUILT_IN, load_subject
 from fairbits.diff.pairs import (
     Changed,
-    Floats,
     GroupShift,
     LayerShift,
     ModelDiff,
@@ -31,7 +29,7 @@ from fairbits.diff.pairs import (
     answers_of,
     paired_changes,
 )
-from fairbits.domain import Codes, GrantOptions, Table, people_of
+from fairbits.domain import Codes, Doubles, GrantOptions, Integers, Table, people_of
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, evaluator_of, groupings_of, rate_of
 from fairbits.models import HasActivations, ModelOptions, is_reference, is_url, kind_of, read_model
@@ -133,7 +131,7 @@ MIN_PEOPLE = 10
 class _Side:
     """What one model answers about the people; what it decides is None where it decides nothing."""
 
-    def __init__(self, subject: Subject, rows: npt.NDArray[np.int64], evaluator: Evaluator):
+    def __init__(self, subject: Subject, rows: Integers, evaluator: Evaluator):
         subject = replace(subject, table=subject.table.rows(rows))
         answers = answers_of(subject, evaluator)
         assert answers.figures is not None  # noqa: S101 - it was asked
@@ -150,7 +148,7 @@ def group_shifts(
     table: Table,
     sides: list[_Side],
     rng: np.random.Generator,
-    whose: npt.NDArray[np.int64] | None = None,
+    whose: Integers | None = None,
 ) -> tuple[GroupShift, ...]:
     decides = all(side.favoured is not None for side in sides)
     columns = [np.column_stack([side.figures.k, side.favoured] if decides else [side.figures.k]) for side in sides]
@@ -286,9 +284,7 @@ def diff_subjects(
     )
 
 
-def _rows(
-    table: Table, evaluators: list[Evaluator], seed: int, people: int | None
-) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+def _rows(table: Table, evaluators: list[Evaluator], seed: int, people: int | None) -> tuple[Integers, tuple[str, ...]]:
     """Who is compared, and why not everybody."""
     if people is not None and people < 1:
         raise OptionError(f"--people is {people}; at least one must be compared.")
@@ -364,8 +360,8 @@ def _shifts(
     own: list[_Side],
     evaluator: Evaluator,
     rng: np.random.Generator,
-    whose: npt.NDArray[np.int64] | None,
-    weight: Floats | None,
+    whose: Integers | None,
+    weight: Doubles | None,
 ) -> tuple[Shift, ...]:
     """Figures of both, and the means of everybody's own change: all drawn with the same people."""
     limit, regression = evaluator.bits_limit, evaluator.schema.regression
@@ -397,7 +393,7 @@ def _shifts(
     return (*shifts, Shift("k_max", "largest k", most[0], most[1], None))
 
 
-def _changed(own: list[_Side], whose: npt.NDArray[np.int64] | None, weight: Floats | None) -> Changed | None:
+def _changed(own: list[_Side], whose: Integers | None, weight: Doubles | None) -> Changed | None:
     first, other = own
     if first.classes is None or other.classes is None:
         return None

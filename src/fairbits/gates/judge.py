@@ -21,7 +21,7 @@ from fairbits.diff import (
     rate_change,
     widest,
 )
-from fairbits.domain import Schema, Twins, one_row_each, people_of
+from fairbits.domain import Schema, Truth, Twins, one_row_each, people_of
 from fairbits.errors import OptionError, TableError
 from fairbits.functions import normal_quantile
 from fairbits.gates.policy import Policy, Requirement, Waiver
@@ -34,7 +34,6 @@ from fairbits.randomness import generator
 #: Bits about an attribute need so many people whose value is known.
 MIN_KNOWN = 200
 
-Truths = npt.NDArray[np.bool_]
 #: A figure and whose it is; where it cannot be known, nothing and why.
 Figure = tuple[Estimate | None, str]
 #: Exact figures: which answers they are of, and what is made of everybody's.
@@ -117,7 +116,7 @@ class Judgement:
             excused=excused if verdict == "fail" else (),
         )
 
-    def _people(self, check: CheckResult, broken: Truths) -> tuple[int, tuple[Waiver, ...]]:
+    def _people(self, check: CheckResult, broken: Truth) -> tuple[int, tuple[Waiver, ...]]:
         """Keep the findings of a check of single people: how many there are, and who answers for enough of them."""
         requirement, known = check.requirement, check.broken_before
         about = (self.suite, self.schema, self.answers, self.before)
@@ -210,7 +209,7 @@ class Judgement:
             return mean_change(was, now, self._rng("change"), limit=self._most(name), **drawn)
         return rate_change(was, now, self._rng(_READ.get(name, name)), **drawn) if len(was) else None
 
-    def _read(self, name: str, answers: Answers) -> tuple[Truths, npt.NDArray[Any]]:
+    def _read(self, name: str, answers: Answers) -> tuple[Truth, npt.NDArray[Any]]:
         """The rows that a rate or a mean is about, and what each of them has; for accuracy, whether it is wrong."""
         if name == "accuracy":
             return self._labelled, np.asarray(answers.decisions != self.suite.table.labels)[self._labelled]
@@ -238,11 +237,11 @@ class Judgement:
         """The number of the person of each row, where people have several, and survey weights."""
         return {"people": people_of(self.schema, self.suite.table), "weight": self.suite.table.weight}
 
-    def _drawn(self, rows: Truths) -> dict[str, Any]:
+    def _drawn(self, rows: Truth) -> dict[str, Any]:
         return {name: None if one is None else one[rows] for name, one in self._everybody.items()}
 
     @cached_property
-    def _labelled(self) -> Truths:
+    def _labelled(self) -> Truth:
         """Whom accuracy is about: rows with a label, and of these the ones held out where some are."""
         labels = self.suite.table.labels
         assert labels is not None  # noqa: S101 - see lacking
@@ -257,7 +256,7 @@ class Judgement:
         except TableError as error:
             raise OptionError(f"the suite cannot be used for groups: {error}") from None
 
-    def _selected(self, answers: Answers) -> Truths:
+    def _selected(self, answers: Answers) -> Truth:
         return np.asarray(answers.decisions == self.schema.favourable_index)[self.sample]
 
     def _impact(self) -> Figure:

@@ -14,10 +14,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fairbits.diff import Answers
-from fairbits.domain import Schema
+from fairbits.domain import Schema, Truth
 from fairbits.gates.policy import Direction, Requirement, Waiver
 from fairbits.gates.suite import CASE, SCHEMA_PARTS, Suite, numbers_of
 from fairbits.subject import Quality
@@ -102,7 +101,7 @@ def fingerprint_of(check: str, suite: Suite, attributes: dict[str, str] | None =
 
 
 def findings_of(
-    check: str, who: npt.NDArray[np.bool_], suite: Suite, schema: Schema, answers: Answers, before: Answers | None
+    check: str, who: Truth, suite: Suite, schema: Schema, answers: Answers, before: Answers | None
 ) -> tuple[list[Finding], int]:
     """The people who break a check, worst first, and how many different ones there are."""
     rows = np.flatnonzero(who)
@@ -184,8 +183,8 @@ class CheckResult:
     waiver: Waiver | None = None
     expired: Waiver | None = None
     excused: tuple[Waiver, ...] = ()
-    broken: npt.NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
-    broken_before: npt.NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
+    broken: Truth | None = field(default=None, repr=False, compare=False)
+    broken_before: Truth | None = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:

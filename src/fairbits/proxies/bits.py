@@ -19,6 +19,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import Doubles, Integers
 from fairbits.functions import normal_quantile
 from fairbits.measure import MIN_PEOPLE, Grouping
 
@@ -36,9 +37,6 @@ LEVEL = 0.95
 #: The halves learn from each other, so the mean varies more than people do, by 2 % where the tables are smallest; a
 #: bound without any bias would hold in just under 95 % of samples.
 WIDENED = 1.1
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ def _shuffles(people: int) -> int:
 
 
 def _told(
-    ratios: Floats, span: float, shuffles: Sequence[float], base: Floats, guesses: tuple[float, float], level: float
+    ratios: Doubles, span: float, shuffles: Sequence[float], base: Doubles, guesses: tuple[float, float], level: float
 ) -> ScoreBits:
     """Bits by the log-ratios of people, those under shuffles, and the shares of groups."""
     n, mean = len(ratios), float(ratios.mean())
@@ -108,7 +106,7 @@ def _told(
 
 
 def chance_bits(
-    chances: Floats, scores: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = LEVEL
+    chances: Doubles, scores: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = LEVEL
 ) -> ScoreBits:
     """Bits of a score about groups that are known as probabilities p(Z) only, (n, groups).
 
@@ -121,7 +119,7 @@ def chance_bits(
     return _told(ratios, span, shuffles, chances.mean(axis=0), cut.guesses(chances), level)
 
 
-def log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], rng: np.random.Generator) -> Floats:
+def log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], rng: np.random.Generator) -> Doubles:
     """For each person the log2-ratio of the guess from the score to the base rate; their mean estimates I(A;S)."""
     return _Cut(scores, n_groups, rng).log_ratios(codes)
 
@@ -136,7 +134,7 @@ class FittedBits:
     as far as coarser bins show it: where bins lose in proportion to their width, 5/3 of the step from 5/8 of them.
     """
 
-    ratios: Floats
+    ratios: Doubles
     surplus: float
     lost: float
 
@@ -149,7 +147,7 @@ class FittedBits:
         return cls(ratios, surplus, max(0.0, 5 / 3 * float(ratios.mean() - surplus - coarse.mean() + more)))
 
 
-def _fitted(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], bins: int) -> tuple[Floats, float]:
+def _fitted(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], bins: int) -> tuple[Doubles, float]:
     places, size = _binned(scores, np.ones(len(scores), dtype=np.bool_), bins)
     cells = np.bincount(places * n_groups + codes, minlength=size * n_groups).reshape(size, n_groups)
     given = cells[places, codes] / cells.sum(axis=1)[places]
@@ -184,7 +182,7 @@ def bits_change(
     return value, value - half - old.lost, value + half + new.lost
 
 
-def _half(values: Floats, level: float) -> float:
+def _half(values: Doubles, level: float) -> float:
     return WIDENED * normal_quantile(0.5 + level / 2) * float(values.std(ddof=1)) / float(np.sqrt(len(values)))
 
 
@@ -202,7 +200,7 @@ class _Cut:
                 places, size = _binned(scores, fit, bins)
                 self.halves.append(_Bins(np.flatnonzero(fit), np.flatnonzero(~fit), places, size))
 
-    def log_ratios(self, codes: Integers | Floats) -> Floats:
+    def log_ratios(self, codes: Integers | Doubles) -> Doubles:
         """One for each person, in the half that the table was not made of; of probabilities their mean."""
         found = np.zeros(len(codes))
         for half in self.halves:
@@ -215,11 +213,11 @@ class _Cut:
         """The sum of the log-ratios, from the counts of the cells: what a shuffle needs."""
         return sum(float(np.multiply(*self._ratios(codes, half)).sum()) for half in self.halves)
 
-    def span(self, codes: Integers | Floats) -> float:
+    def span(self, codes: Integers | Doubles) -> float:
         """How far apart log-ratios can be: the range of the guesses, whoever is asked about."""
         return max(float(np.ptp(self._ratios(codes, half)[0])) for half in self.halves)
 
-    def guesses(self, codes: Integers | Floats) -> tuple[float, float]:
+    def guesses(self, codes: Integers | Doubles) -> tuple[float, float]:
         """How often the likeliest group is right: by the base rate, and by the bin of the score in the other half."""
         after = 0.0
         for half in self.halves:
@@ -228,7 +226,7 @@ class _Cut:
         before = float((codes.sum(axis=0) if codes.ndim == 2 else np.bincount(codes)).max())
         return before / len(codes), max(before, after) / len(codes)
 
-    def _ratios(self, codes: Integers | Floats, half: _Bins) -> tuple[Floats, Integers | Floats]:
+    def _ratios(self, codes: Integers | Doubles, half: _Bins) -> tuple[Doubles, Integers | Doubles]:
         """For each bin and group the log2-ratio of the guess to the base rate of those tested, and their count."""
         learned, counts = self._counts(codes, half.fit, half), self._counts(codes, half.test, half)
         prior = (learned.sum(axis=0) + 0.5) / (len(half.fit) + 0.5 * self.n_groups)
@@ -237,7 +235,7 @@ class _Cut:
         base = np.maximum(counts.sum(axis=0), 1) / len(half.test)  # a group that nobody is tested of: never looked up
         return np.log2((1 - MIXED) * table + MIXED * prior) - np.log2(base), counts
 
-    def _counts(self, codes: Integers | Floats, rows: Integers, half: _Bins) -> Integers | Floats:
+    def _counts(self, codes: Integers | Doubles, rows: Integers, half: _Bins) -> Integers | Doubles:
         if codes.ndim == 2:
             return np.column_stack([np.bincount(half.places[rows], one, half.size) for one in codes[rows].T])
         cells = half.places[rows] * self.n_groups + codes[rows]
@@ -253,7 +251,7 @@ class _Bins:
     places: Integers
     size: int
 
-    def merged(self, learned: Integers | Floats) -> Integers | Floats:
+    def merged(self, learned: Integers | Doubles) -> Integers | Doubles:
         """The counts of the fitting half with neighbouring bins added up, for each bin those of all it lies with.
 
         How many lie together (1, 2, 4, … or all) is what guesses the fitting half best, each of its people by all
@@ -306,7 +304,7 @@ def _links(
     return links
 
 
-def _bernstein(values: Floats, *, span: float, level: float) -> float:
+def _bernstein(values: Doubles, *, span: float, level: float) -> float:
     """Maurer and Pontil's empirical Bernstein bound (2009, theorem 4) on the mean of each half, averaged.
 
     The halves are tested with tables of each other, so each bound gets half of the error.
@@ -369,13 +367,13 @@ class ColumnBits:
 
 def column_bits(
     groups: Grouping,
-    codes: Floats,
+    codes: Doubles,
     names: tuple[str, ...],
     scores: npt.NDArray[np.floating],
     rng: np.random.Generator,
     *,
     strata: npt.NDArray[np.int64] | None = None,
-    ask: Callable[[Floats], npt.NDArray[np.floating]] | None = None,
+    ask: Callable[[Doubles], npt.NDArray[np.floating]] | None = None,
     skip: tuple[int, ...] = (),
 ) -> tuple[ColumnBits, ...]:
     """What every column tells, and what the score loses without it."""
@@ -397,7 +395,7 @@ def column_bits(
     return tuple(sorted(found, key=lambda one: (-(one.bits if one.fall is None else one.fall), -one.bits)))
 
 
-def _is_copy(column: Floats, codes: npt.NDArray[np.int64], n_groups: int) -> bool:
+def _is_copy(column: Doubles, codes: npt.NDArray[np.int64], n_groups: int) -> bool:
     """Whether the groups of the others with the same value, or with the nearest one, tell nearly everybody's group.
 
     Bits would not do: smoothing and bins keep them well below all there is where groups are rare or many.
@@ -423,7 +421,7 @@ def _is_copy(column: Floats, codes: npt.NDArray[np.int64], n_groups: int) -> boo
     return mistakes <= COPY_MISTAKES * without
 
 
-def strata_of(features: Floats, categorical: tuple[bool, ...]) -> npt.NDArray[np.int64] | None:
+def strata_of(features: Doubles, categorical: tuple[bool, ...]) -> npt.NDArray[np.int64] | None:
     """Groups of people who are roughly alike on the justified attributes, as long as the groups stay large enough."""
     found: npt.NDArray[np.int64] | None = None
     for column, is_one in zip(features.T, categorical, strict=True):

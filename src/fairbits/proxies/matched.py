@@ -16,8 +16,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import Doubles, Integers
 from fairbits.measure import MIN_PEOPLE, Estimate, Grouping, qid, student_mean
-from fairbits.proxies.bits import Floats, Integers
 from fairbits.randomness import sampled_rows
 
 #: People may differ by so many standard deviations per justified attribute (Austin 2011 recommends 0.2).
@@ -65,7 +65,7 @@ class Matching:
 
 def matched_people(
     groups: Grouping,
-    features: Floats,
+    features: Doubles,
     categorical: tuple[bool, ...],
     scores: npt.NDArray[np.floating],
     rng: np.random.Generator,
@@ -115,7 +115,7 @@ def matched_people(
     )
 
 
-def _thinned(points: Floats, one: Integers, other: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
+def _thinned(points: Doubles, one: Integers, other: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
     """As many people of the one group as of the other in every cell, in an order that pairs them by lot."""
     both = np.concatenate([one, other])
     member = np.repeat([0, 1], [len(one), len(other)])
@@ -133,7 +133,7 @@ def _thinned(points: Floats, one: Integers, other: Integers, rng: np.random.Gene
     return first, second
 
 
-def _halved(points: Floats) -> npt.NDArray[np.bool_] | None:
+def _halved(points: Doubles) -> npt.NDArray[np.bool_] | None:
     """Who is in the lower half of a cell by its widest attribute; None where all are alike."""
     column = points[:, int(np.argmax(np.ptp(points, axis=0)))]
     middle = np.sort(column)[(len(column) - 1) // 2]
@@ -142,8 +142,8 @@ def _halved(points: Floats) -> npt.NDArray[np.bool_] | None:
 
 
 def _matches(
-    points: Floats, own: Integers, others: Integers, limit: float
-) -> tuple[Integers, Integers, Integers, Floats]:
+    points: Doubles, own: Integers, others: Integers, limit: float
+) -> tuple[Integers, Integers, Integers, Doubles]:
     """Those of ``own`` with the nearest of both groups within the caliper, neither of them at the own place."""
     if len(own) < 2:
         return own[:0], own[:0], own[:0], np.empty(0)
@@ -153,7 +153,7 @@ def _matches(
     return own[both], others[across[both]], own[within[both]], far[both]
 
 
-def _nearest(points: Floats, asked: Integers, among: Integers, limit: float) -> tuple[Floats, Integers]:
+def _nearest(points: Doubles, asked: Integers, among: Integers, limit: float) -> tuple[Doubles, Integers]:
     """For each of ``asked`` the nearest of ``among``, but for the one at the same place of the list."""
     from scipy.spatial import cKDTree
 
@@ -162,7 +162,7 @@ def _nearest(points: Floats, asked: Integers, among: Integers, limit: float) -> 
     return np.where(barred, distance[:, 1], distance[:, 0]), np.where(barred, place[:, 1], place[:, 0])
 
 
-def _excess(values: Floats, asked: Integers) -> Estimate:
+def _excess(values: Doubles, asked: Integers) -> Estimate:
     """The mean with its interval; matches that share somebody do not count as independent.
 
     The variance counts every two matches that share somebody, beside each one alone.
@@ -185,10 +185,10 @@ def _excess(values: Floats, asked: Integers) -> Estimate:
 def _pairs(
     groups: Grouping,
     rows: Integers,
-    scores: Floats,
+    scores: Doubles,
     person: Integers,
     other: Integers,
-    apart: Floats,
+    apart: Doubles,
     codes: Integers,
     top: int,
 ) -> tuple[Pair, ...]:

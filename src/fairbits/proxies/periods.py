@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import is_number, one_row_each, people_of, plain, read_arrow, text_of
+from fairbits.domain import Integers, is_number, one_row_each, people_of, plain, read_arrow, text_of
 from fairbits.errors import OptionError, choose_from
 from fairbits.measure import (
     Decided,
@@ -113,7 +112,7 @@ def periods_of(
 
 def _direct(
     subject: Subject,
-    rows: npt.NDArray[np.int64],
+    rows: Integers,
     max_scores: int,
     rng: np.random.Generator,
     evaluator: Evaluator | None,

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairbits.domain import Chances, Truth
+from fairbits.domain import Chances, Doubles, Integers, Truth
 from fairbits.functions import normal_quantile
 from fairbits.measure import MIN_PEOPLE, Decided, Estimate, rate_of, ratio_ends, worth_of
-from fairbits.proxies.bits import Floats, Integers, ScoreBits, chance_bits
+from fairbits.proxies.bits import ScoreBits, chance_bits
 
 #: Bins of a probability, and people in each at least.
 BINS, PEOPLE_PER_BIN = 20, 50
@@ -72,13 +72,13 @@ class ProbableTable:
 
 def probable_table(
     about: Chances,
-    chances: Floats,
+    chances: Doubles,
     decided: Decided,
     rng: np.random.Generator,
     *,
     rows: Integers,
     people: Integers | None = None,
-    weight: Floats | None = None,
+    weight: Doubles | None = None,
 ) -> ProbableTable | None:
     """The figures of one attribute; ``rows`` is one row of each person, for the bits. None where nothing is decided."""
     known = np.asarray(~np.isnan(chances).any(axis=1))
@@ -122,7 +122,7 @@ def probable_table(
     return ProbableTable(about.attribute, int(known.sum()), int((~known).sum()), groups, bits)
 
 
-def _ratios(rates: list[Estimate], worth: Floats, large: Truth) -> list[Estimate | None]:
+def _ratios(rates: list[Estimate], worth: Doubles, large: Truth) -> list[Estimate | None]:
     """Each rate over the highest; groups share people, which only narrows what separate groups would give."""
     found: list[Estimate | None] = [None] * len(rates)
     values = np.array([one.value for one in rates])
@@ -144,7 +144,7 @@ def _ratio_bounds(bounds: list[tuple[float, float]], place: int, large: Truth) -
 
 
 def _bounds(
-    chance: Floats, selected: Truth, weight: Floats, people: Integers | None, rng: np.random.Generator
+    chance: Doubles, selected: Truth, weight: Doubles, people: Integers | None, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Between which the rate of a group lies, whatever links decision and group, with 95 % confidence."""
     n = len(chance)
@@ -164,7 +164,7 @@ def _bounds(
     return max(0.0, float(ends[0])), min(1.0, float(ends[1]))
 
 
-def _ratio(over: Floats, under: Floats, weight: Floats, people: Integers, z: float) -> float:
+def _ratio(over: Doubles, under: Doubles, weight: Doubles, people: Integers, z: float) -> float:
     """An end of the interval of a ratio of weighted sums, by the variance of its linear part among people."""
     total = float((weight * under).sum())
     value = float((weight * over).sum()) / total

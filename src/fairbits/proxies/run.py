@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import Twins, one_row_each, people_of, twin_inputs
+from fairbits.domain import Integers, Twins, one_row_each, people_of, twin_inputs
 from fairbits.errors import SchemaError, rows_named
 from fairbits.measure import (
     REGRESSION_SHARE,
@@ -297,7 +296,7 @@ class AttributeWork:
         columns: bool,
         say: Progress,
         *,
-        rows: npt.NDArray[np.int64],
+        rows: Integers,
     ):
         self.subject, self.decided, self.names, self.seed, self.say = subject, decided, justified, seed, say
         self.with_columns, self.rows = columns, rows  # of the whole table, that the people here are

@@ -27,9 +27,9 @@ import numpy.typing as npt
 from scipy import special
 from scipy.stats import rankdata
 
+from fairbits.domain import Doubles, Integers
 from fairbits.functions import normal_quantile
 from fairbits.measure import Grouping
-from fairbits.proxies.bits import Floats, Integers
 from fairbits.randomness import sampled_rows
 
 #: People that learn and are guessed, at most; more are drawn from.
@@ -67,10 +67,10 @@ class Boosted:
 
     model: Any
     trees: int
-    base: Floats
+    base: Doubles
     finished: bool  # whether held-out people no longer gained; otherwise more trees would have learned more
 
-    def predict(self, features: Floats) -> Floats:
+    def predict(self, features: Doubles) -> Doubles:
         """A number for each row, or the probability of each group."""
         if not self.trees:
             return np.repeat(self.base[None], len(features), axis=0).squeeze(axis=1 if self.base.size == 1 else ())
@@ -80,7 +80,7 @@ class Boosted:
 
 
 def boosted(
-    features: Floats,
+    features: Doubles,
     categorical: tuple[bool, ...],
     wanted: npt.NDArray[np.floating] | Integers,
     rng: np.random.Generator,
@@ -123,10 +123,10 @@ def _one_core() -> AbstractContextManager[Any]:
 class Waves:
     """People as random waves of their features (Rahimi and Recht 2007), the same for every fit."""
 
-    values: Floats
+    values: Doubles
 
     @classmethod
-    def of(cls, features: Floats, categorical: tuple[bool, ...], rng: np.random.Generator) -> Waves:
+    def of(cls, features: Doubles, categorical: tuple[bool, ...], rng: np.random.Generator) -> Waves:
         """Random waves of people's features.
 
         Numbers enter as normal scores of their ranks, labels as columns; there are waves of three lengths, and the
@@ -140,7 +140,7 @@ class Waves:
         angles = base @ (rng.normal(size=(width, count)) / lengths) + rng.uniform(0, 2 * np.pi, count)
         return cls(np.concatenate([np.ones((n, 1)), base, np.cos(angles) * np.sqrt(2)], axis=1))
 
-    def mean(self, wanted: Floats, fit: Integers) -> Floats:
+    def mean(self, wanted: Doubles, fit: Integers) -> Doubles:
         """E[wanted] of everybody by ridge regression; its weight by generalised cross-validation (Golub 1979)."""
         x, centre = self.values[fit], float(wanted[fit].mean())
         y = wanted[fit] - centre
@@ -155,7 +155,7 @@ class Waves:
         return np.asarray(self.values @ (axes @ weights[:, best]) + centre)
 
 
-def _one_hot(features: Floats, categorical: tuple[bool, ...]) -> Floats:
+def _one_hot(features: Doubles, categorical: tuple[bool, ...]) -> Doubles:
     """Numbers as they are, categories of few labels as a column for each."""
     labels = [np.unique(column) if is_one else () for column, is_one in zip(features.T, categorical, strict=True)]
     parts = [
@@ -186,19 +186,19 @@ class Justified:
     """
 
     rows: npt.NDArray[np.int64]
-    features: Floats
+    features: Doubles
     categorical: tuple[bool, ...]
-    scores: Floats
-    summaries: Floats
-    weaker: Floats
-    stand_ins: Floats
+    scores: Doubles
+    summaries: Doubles
+    weaker: Doubles
+    stand_ins: Doubles
     fold: npt.NDArray[np.int64]
     explained: float
     learnable: float
 
 
 def justified_of(
-    features: Floats, categorical: tuple[bool, ...], scores: npt.NDArray[np.floating], rng: np.random.Generator
+    features: Doubles, categorical: tuple[bool, ...], scores: npt.NDArray[np.floating], rng: np.random.Generator
 ) -> Justified:
     """Fit E[S|J] on halves, each for the other."""
     rows = sampled_rows(len(scores), MAX_PEOPLE, rng)
@@ -261,7 +261,7 @@ def usable_bits(
     # The same people stop both observers of a comparison, so that chance does not tell them apart.
     seeds = [int(rng.integers(2**31)) for _ in halves]
 
-    def loss(columns: Floats, kinds: tuple[bool, ...], later: int) -> Floats:
+    def loss(columns: Doubles, kinds: tuple[bool, ...], later: int) -> Doubles:
         return np.concatenate(
             [
                 _log2_loss(columns, kinds, of_row, fit, test, n_groups, seed=seed + later)
@@ -281,11 +281,11 @@ def usable_bits(
 
 def _claimed(
     justified: Justified,
-    none: Floats,
-    own: Floats,
-    weaker: Floats,
-    better: Floats,
-    stand_ins: Floats | None,
+    none: Doubles,
+    own: Doubles,
+    weaker: Doubles,
+    better: Doubles,
+    stand_ins: Doubles | None,
     *,
     level: float,
 ) -> UsableBits:
@@ -330,7 +330,7 @@ def _merged(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return place[codes]
 
 
-def _mixed(summaries: Floats, wanted: Floats) -> Floats:
+def _mixed(summaries: Doubles, wanted: Doubles) -> Doubles:
     """The learners' estimates weighted by how near each is."""
     errors = np.maximum(((summaries - wanted[:, None]) ** 2).mean(axis=0), 1e-300)
     weights = (errors.min() / errors) ** 2
@@ -338,7 +338,7 @@ def _mixed(summaries: Floats, wanted: Floats) -> Floats:
 
 
 def _log2_loss(
-    columns: Floats,
+    columns: Doubles,
     categorical: tuple[bool, ...],
     codes: npt.NDArray[np.int64],
     fit: npt.NDArray[np.int64],
@@ -346,7 +346,7 @@ def _log2_loss(
     n_groups: int,
     *,
     seed: int,
-) -> Floats:
+) -> Doubles:
     """The held-out loss of one observer, in bits per person."""
     present = np.flatnonzero(np.bincount(codes[fit], minlength=n_groups) > 1)
     base = (np.bincount(codes[fit], minlength=n_groups) + 0.5) / (len(fit) + 0.5 * n_groups)
@@ -360,7 +360,7 @@ def _log2_loss(
     return np.asarray(-np.log2(guess[np.arange(len(test)), codes[test]]))
 
 
-def _swapped(order: Floats, residuals: Floats, rng: np.random.Generator) -> Floats:
+def _swapped(order: Doubles, residuals: Doubles, rng: np.random.Generator) -> Doubles:
     """Residuals changed among people next to each other in the given order."""
     rank = np.argsort(order, kind="stable")
     found = np.empty(len(order))

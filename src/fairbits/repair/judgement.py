@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import Fitted
-from fairbits.domain import Codes, Schema, Table
+from fairbits.domain import Codes, Schema, Table, Truth
 from fairbits.engine import Evaluation
 from fairbits.errors import CapabilityError, OptionError, TableError
 from fairbits.functions import normal_quantile
@@ -167,7 +167,6 @@ def _rows_about(table: Table, people: npt.NDArray[np.int64]) -> Table:
 #: A rate over fewer people than this says little, and is left out.
 MIN_GROUP = 30
 
-Flags = npt.NDArray[np.bool_]
 
 #: The share of samples in which the true loss lies below the upper end.
 CONFIDENCE = 0.9
@@ -176,7 +175,7 @@ TWO_SIDED = 0.975
 
 
 def balanced_loss(
-    before: Flags, after: Flags, labels: npt.NDArray[np.float64], *, confidence: float = CONFIDENCE
+    before: Truth, after: Truth, labels: npt.NDArray[np.float64], *, confidence: float = CONFIDENCE
 ) -> Estimate:
     """Loss of balanced accuracy (below 0: a gain), with the ends of its one-sided intervals."""
     members = [labels == label for label in np.unique(labels)]
@@ -205,7 +204,7 @@ def variance_loss(
     return Estimate(value, value - reach, value + reach)
 
 
-def group_figures(schema: Schema, rows: Codes, favoured: Flags, deserved: Flags) -> tuple[RepairGroup, ...]:
+def group_figures(schema: Schema, rows: Codes, favoured: Truth, deserved: Truth) -> tuple[RepairGroup, ...]:
     """For every protected attribute and every intersection of them, by the groups that the page has too.
 
     ``favoured`` says who is decided for, ``deserved`` who is labelled so.
@@ -220,7 +219,7 @@ def group_figures(schema: Schema, rows: Codes, favoured: Flags, deserved: Flags)
     return tuple(_of_groups(subset, favoured, deserved) for subset in subsets)
 
 
-def _of_groups(subset: Sequence[Grouping], favoured: Flags, deserved: Flags) -> RepairGroup:
+def _of_groups(subset: Sequence[Grouping], favoured: Truth, deserved: Truth) -> RepairGroup:
     table = subset[0] if len(subset) == 1 else crossed(subset)
     people = [(name, here) for name, here in zip(table.labels, table.members(), strict=True) if len(here)]
     groups = tuple(_rates(name, favoured[here], deserved[here]) for name, here in people if len(here) >= MIN_GROUP)
@@ -237,7 +236,7 @@ def _of_groups(subset: Sequence[Grouping], favoured: Flags, deserved: Flags) -> 
     )
 
 
-def _rates(name: str, favoured: Flags, deserved: Flags) -> GroupRate:
+def _rates(name: str, favoured: Truth, deserved: Truth) -> GroupRate:
     odds = (float(part.mean()) if len(part) else None for part in (favoured[deserved], favoured[~deserved]))
     return GroupRate(name, len(favoured), float(favoured.mean()), *odds)
 

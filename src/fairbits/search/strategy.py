@@ -7,14 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from fairbits.domain import Doubles, Truth
 from fairbits.errors import OptionError
 from fairbits.search.budget import Budget
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Problem
-
-Flags = npt.NDArray[np.bool_]
 
 #: People a second that compiled kernels are taken to manage, and scores a second of any other model. Round figures,
 #: not measured ones: what they decide must not depend on the machine.
@@ -120,6 +118,6 @@ def people_in(budget: Budget, *, m: int, native: bool) -> int:
     return max(1, min(count for count in counts if count is not None))
 
 
-def metropolis(gain: npt.NDArray[np.float64], rng: np.random.Generator, *, temperature: float = 1.0) -> Flags:
+def metropolis(gain: Doubles, rng: np.random.Generator, *, temperature: float = 1.0) -> Truth:
     """Which moves are kept: all that lose nothing, and others with probability exp(gain / temperature)."""
     return rng.random(len(gain)) < np.exp(np.minimum(gain, 0.0) / temperature)

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import Codes, Encoding, Schema, Table
+from fairbits.domain import Codes, Doubles, Encoding, Integers, Schema, Table
 from fairbits.errors import CapabilityError, FairbitsError, OptionError
 from fairbits.language import TextModel
 from fairbits.models import Fitting, Network, fit_to_schema, is_url, read_model, refit, refitted
@@ -26,7 +25,7 @@ from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Proposal
 
 
-def protected_inputs(schema: Schema, encoding: Encoding) -> npt.NDArray[np.int64]:
+def protected_inputs(schema: Schema, encoding: Encoding) -> Integers:
     """Positions of the network's inputs that protected attributes fill."""
     return np.concatenate([encoding.parts[i].columns for i in schema.protected_columns])
 
@@ -48,7 +47,7 @@ def shrunk(network: Network, schema: Schema, encoding: Encoding, rows: Codes, sh
     return replace(network, weights=(first, *network.weights[1:]), biases=(bias, *network.biases[1:]))
 
 
-def without_weights(network: Network, inputs: npt.NDArray[np.int64]) -> Network:
+def without_weights(network: Network, inputs: Integers) -> Network:
     """The same network, which gives some of its inputs no weight."""
     first = network.weights[0].copy()
     first[inputs] = 0
@@ -126,7 +125,7 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
 
 def training_data(
     guard: Guard, rows: Codes, rng: np.random.Generator, *, max_rows: int = MAX_ROWS
-) -> tuple[Codes, npt.NDArray[np.float64]]:
+) -> tuple[Codes, Doubles]:
     """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression."""
     if len(rows) > max_rows:
         rows = rows[rng.choice(len(rows), max_rows, replace=False)]

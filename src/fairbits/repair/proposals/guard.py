@@ -27,6 +27,7 @@ import numpy.typing as npt
 from fairbits.domain import (
     Attribute,
     Codes,
+    Doubles,
     Encoding,
     Inputs,
     Lookup,
@@ -46,8 +47,6 @@ from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, c
 from fairbits.repair.judgement import balanced_loss
 from fairbits.repair.writers.standalone import clipped, moved_odds, twin_shares
 from fairbits.subject import Subject, make_subject
-
-Doubles = npt.NDArray[np.float64]
 
 #: Log-odds beyond this are not told apart in float32 probabilities.
 _TINY = 1e-9

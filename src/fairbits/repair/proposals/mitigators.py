@@ -38,12 +38,12 @@ from scipy import special
 from scipy.linalg import block_diag
 
 from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer, asked, trainer_of
-from fairbits.domain import Attribute, Codes, Schema, Twins, Unseen
+from fairbits.domain import Attribute, Codes, Doubles, Integers, Schema, Twins, Unseen
 from fairbits.errors import CapabilityError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models import Array, Fitting, Model, Network, Scaling, checked_rows, kind_of, needed, refit
 from fairbits.repair.choice import Planner
-from fairbits.repair.proposals.guard import Doubles, decoded
+from fairbits.repair.proposals.guard import decoded
 from fairbits.repair.records import Proposal
 from fairbits.repair.writers.standalone import moved_odds
 from fairbits.subject import Subject
@@ -52,8 +52,6 @@ from fairbits.text import percent
 #: Rows that a group needs to be told apart, and the share of rows that may end among the others.
 FEWEST, MAX_OTHERS = 30, 0.2
 OTHERS = "others"
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

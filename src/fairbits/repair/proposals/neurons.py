@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes
+from fairbits.domain import Codes, Doubles
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.language import network_of
@@ -74,8 +74,6 @@ MAX_NEURONS, MAX_SETS = 12, 8
 MIN_GAIN = 0.004
 #: Accuracy that is not worth counting when gains are weighed against losses; infinity means: gains alone.
 THRIFTS = (0.002, float("inf"))
-
-Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

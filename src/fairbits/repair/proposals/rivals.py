@@ -27,9 +27,8 @@ from time import monotonic
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import Codes, Inputs, Schema
+from fairbits.domain import Codes, Doubles, Inputs, Integers, Schema, Truth
 from fairbits.engine import accuracies
 from fairbits.errors import TableError
 from fairbits.measure import grouping_of, target_of
@@ -37,7 +36,7 @@ from fairbits.models import Do, Fitting, Network, refit
 from fairbits.repair.choice import Planner
 from fairbits.repair.judgement import MIN_GROUP, f1_score
 from fairbits.repair.proposals.mitigators import network_data
-from fairbits.repair.proposals.neurons import Doubles, around, held_means
+from fairbits.repair.proposals.neurons import around, held_means
 from fairbits.repair.proposals.weights import favourable_share, recentred
 from fairbits.repair.records import Proposal
 from fairbits.subject import decided
@@ -71,7 +70,7 @@ class EqualisedOdds:
     """
 
     def __init__(self, schema: Schema, rows: Codes, labels: Doubles):
-        self.cells: list[list[npt.NDArray[np.int64]]] = []
+        self.cells: list[list[Integers]] = []
         for column in schema.protected_columns:
             try:
                 groups = grouping_of(schema.attributes[column], rows[:, column]).members()
@@ -81,7 +80,7 @@ class EqualisedOdds:
                 parts = [here[labels[here] == label] for here in groups if len(here) >= MIN_GROUP]
                 self.cells.append([part for part in parts if len(part)])
 
-    def __call__(self, share: Callable[[npt.NDArray[np.int64]], Any]) -> Any:
+    def __call__(self, share: Callable[[Integers], Any]) -> Any:
         """The figure, by the share of some rows that is decided right: a number, or one for each candidate."""
         gaps = [np.ptp([share(part) for part in cell], axis=0) for cell in self.cells if cell]
         return np.max(gaps, axis=0) if gaps else 0.0
@@ -124,7 +123,7 @@ class Scales:
         behind = (w * part[:, None] for w, part in zip(self.network.weights[1:], parts, strict=True))
         return replace(self.network, weights=(self.network.weights[0], *behind))
 
-    def right(self, network: Network) -> npt.NDArray[np.bool_]:
+    def right(self, network: Network) -> Truth:
         """Whether each row is decided as labelled."""
         return np.asarray(decided(network, self.inputs, self.setting.subject.schema) == self.labels)
 
@@ -144,9 +143,7 @@ class Scales:
         return fairness + self._penalty * (f1 < self._floor)
 
 
-def dropped_neurons(
-    scales: Scales, rng: np.random.Generator, allowance: Allowance, *, annealing: bool
-) -> npt.NDArray[np.bool_]:
+def dropped_neurons(scales: Scales, rng: np.random.Generator, allowance: Allowance, *, annealing: bool) -> Truth:
     """The cheapest state that a walk saw, as flags of the neurons that it keeps."""
     size = len(scales.places)
     most = max(FEW, int(MOST * size))
@@ -204,7 +201,7 @@ def causal_effects(scales: Scales) -> Doubles:
         odds = EqualisedOdds(own.schema, rows, labels)
         now = scales.right(network)[::step]
 
-        def right(part: npt.NDArray[np.int64]) -> Doubles:
+        def right(part: Integers) -> Doubles:
             here = rows[part], labels[part]
             return accuracies(network, own.encoding, *here, tried, threshold=own.threshold, threads=setting.threads)
 
@@ -216,7 +213,7 @@ def causal_effects(scales: Scales) -> Doubles:
     return np.asarray(sums / np.maximum(np.bincount(owner, minlength=len(numbers)), 1))
 
 
-def swarm(scales: Scales, chosen: npt.NDArray[np.int64], rng: np.random.Generator, allowance: Allowance) -> Doubles:
+def swarm(scales: Scales, chosen: Integers, rng: np.random.Generator, allowance: Allowance) -> Doubles:
     """The cheapest multipliers of all neurons that a swarm over those of the chosen ones met."""
 
     def everybody(place: Doubles) -> Doubles:

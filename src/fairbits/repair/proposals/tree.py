@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import Fitted
-from fairbits.domain import Attribute, Encoding, Schema, Unseen, text_of
+from fairbits.domain import Attribute, Doubles, Encoding, Schema, Unseen, text_of
 from fairbits.errors import CapabilityError
 from fairbits.models import ModelOptions, adapt, fit_to_schema
 from fairbits.repair.choice import Planner
-from fairbits.repair.proposals.guard import Doubles
 from fairbits.repair.proposals.mitigators import TrainingData
 from fairbits.repair.records import Proposal
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Schema, twin_inputs
+from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Doubles, Encoding, Schema, twin_inputs
 from fairbits.errors import CapabilityError
 from fairbits.language import network_of
 from fairbits.measure import Evaluator
@@ -31,7 +31,7 @@ from fairbits.models import Fitting, Network, refit
 from fairbits.repair.choice import Planner
 from fairbits.repair.judgement import Halves, Setting
 from fairbits.repair.proposals.distil import near_people, protected_inputs, shrunk, without_weights
-from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, Doubles, HeldSet, held_sets, singles
+from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, HeldSet, held_sets, singles
 from fairbits.repair.records import Proposal, neurons_in_words
 from fairbits.repair.writers.standalone import moved_odds
 from fairbits.subject import balanced_accuracy, decided

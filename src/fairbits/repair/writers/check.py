@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fairbits.data import Fitted
 from fairbits.domain import (
@@ -24,10 +23,13 @@ from fairbits.domain import (
     Category,
     Codes,
     Decoder,
+    Doubles,
     Encoding,
+    Integers,
     Lookup,
     Numeric,
     Schema,
+    Truth,
     Twins,
     Unseen,
     table_columns,
@@ -39,7 +41,7 @@ from fairbits.measure import qid
 from fairbits.models import Endpoint, HasClassScores, Network, Repeated, names_of
 from fairbits.models import attribute as attribute_of
 from fairbits.repair.judgement import AsksPeople
-from fairbits.repair.proposals.guard import Doubles, Guard
+from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import FileCheck
 from fairbits.repair.writers.checker import TOLERANCE, Answer, Job, apart
 from fairbits.subject import Subject
@@ -367,7 +369,7 @@ def _alike(found: Any, wanted: Doubles, schema: Schema) -> Doubles:
     return table[:, [schema.favourable_index]] if wanted.shape[1] == 1 < table.shape[1] else table
 
 
-def _decided(table: Doubles, schema: Schema) -> npt.NDArray[np.int64]:
+def _decided(table: Doubles, schema: Schema) -> Integers:
     return schema.rule.most_likely(table) if table.shape[1] > 1 else schema.rule.decide(table[:, 0])
 
 
@@ -375,9 +377,7 @@ def _favoured(table: Doubles, schema: Schema) -> Doubles:
     return table[:, 0 if table.shape[1] == 1 else schema.favourable_index]
 
 
-def _decisions(
-    answer: Answer, given: Doubles, schema: Schema, classes: list[Any], faults: list[str]
-) -> npt.NDArray[np.int64]:
+def _decisions(answer: Answer, given: Doubles, schema: Schema, classes: list[Any], faults: list[str]) -> Integers:
     """The file's own decisions as positions of classes; by the threshold where it leaves deciding to its owner."""
     if answer["decisions"] is None:
         return _decided(given, schema)
@@ -398,7 +398,7 @@ def _check_classes(found: list[Any], classes: list[Any], faults: list[str], *, t
         faults.append(f"it calls its classes {found!r}, and the model {classes!r}")
 
 
-def _near_cut(table: Doubles, schema: Schema, tolerance: float) -> npt.NDArray[np.bool_]:
+def _near_cut(table: Doubles, schema: Schema, tolerance: float) -> Truth:
     """Rows so close to the threshold (or to a tie) that rounding may decide."""
     if table.shape[1] == 1 or len(schema.classes) == 2:
         return np.asarray(np.abs(_favoured(table, schema) - (schema.rule.threshold or 0.5)) <= tolerance)

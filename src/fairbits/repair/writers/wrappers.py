@@ -17,10 +17,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from fairbits.domain import Encoding, Lookup, Numeric, Schema, Unseen, table_columns
+from fairbits.domain import Doubles, Encoding, Integers, Lookup, Numeric, Schema, Unseen, table_columns
 from fairbits.errors import CapabilityError
 from fairbits.models import HasClassScores, Network, activation_node, import_onnx, write_graph
 from fairbits.repair.proposals.guard import Guard, moved
@@ -367,7 +366,7 @@ class _Graph:
             return self.node("Concat", *([1 - score, score][:: 1 if network.favourable == 1 else -1]), axis=1)
         return 1 - score if network.head == "sigmoid" and network.favourable == 0 else score
 
-    def gathered(self, columns: npt.NDArray[np.int64]) -> Any:
+    def gathered(self, columns: Integers) -> Any:
         """Some of the inputs in double precision, (people, columns)."""
         return self.node("Gather", "inputs", np.asarray(columns, np.int64), axis=1).astype("DOUBLE")
 
@@ -428,7 +427,7 @@ def _guarded(graph: _Graph, guard: Guard) -> Any:
 def _known(graph: _Graph, guard: Guard) -> Any:
     """Whether every protected attribute has a value of the schema, (people, 1); NaN is none."""
 
-    def one(part: Numeric | Lookup, ends: npt.NDArray[np.float64]) -> Any:
+    def one(part: Numeric | Lookup, ends: Doubles) -> Any:
         if isinstance(part, Lookup):
             return (graph.apart(part) <= 1e-6).astype("INT64").max(axis=1, keepdims=True).astype("BOOL")
         own = graph.gathered(part.columns)

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes as Frame
 from matplotlib.collections import LineCollection, PolyCollection
@@ -21,6 +20,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
+from fairbits.domain import Doubles, Integers, Truth
 from fairbits.report.figures.palette import BAND, BLUE, INK, MUTED, ON_DEEP, ON_PALE, ORANGE
 from fairbits.report.figures.svg import (
     SCORE_COLOURS,
@@ -72,8 +72,6 @@ class Numbers(Artist):
         self.stale = False
 
 
-Floats = npt.NDArray[np.float64]
-
 #: Beyond this many twins, cells carry no class numbers and are drawn as one image.
 MAX_CELLS = 240
 #: Beyond these, a heat map could not be read: the staircase alone is shown.
@@ -88,9 +86,9 @@ _ROW, _WIDTH, _LEFT = 27, 420, 118
 class Grid:
     """Scores, classes and who the person is as (facet, row, column), with the words for each."""
 
-    scores: Floats
-    classes: npt.NDArray[np.int64]
-    own: npt.NDArray[np.bool_]
+    scores: Doubles
+    classes: Integers
+    own: Truth
     facet: tuple[str, tuple[str, ...]] | None
     row: tuple[str, tuple[str, ...]] | None
     column: tuple[str, tuple[str, ...]]
@@ -139,9 +137,7 @@ def heat_map(person: Portrait, axes: Axes) -> Picture | None:
     return made
 
 
-def _cells(
-    ax: Frame, scores: Floats, classes: npt.NDArray[np.int64], threshold: float | None, person: Portrait
-) -> None:
+def _cells(ax: Frame, scores: Doubles, classes: Integers, threshold: float | None, person: Portrait) -> None:
     above = person.high if person.high > person.low else person.low + 1
     norm = Normalize(person.low, above) if threshold is None else TwoSlopeNorm(threshold, 0.0, 1.0)
     rows, columns = scores.shape
@@ -245,7 +241,7 @@ def _scale(ax: Frame) -> None:
     along(ax, sideways, [f"{value:,.0f}" for value in sideways])
 
 
-def _below(scores: Floats, threshold: float | None) -> npt.NDArray[np.bool_]:
+def _below(scores: Doubles, threshold: float | None) -> Truth:
     """Which scores are no favourable decision, as the rule has it: both sides as float32. All, without a threshold."""
     cut = np.float32(np.inf if threshold is None else threshold)
     return np.asarray(scores, dtype=np.float32) < cut

@@ -26,9 +26,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import DEFAULT_THRESHOLD, Codes
+from fairbits.domain import DEFAULT_THRESHOLD, Codes, Doubles
 from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Outlook, change_some, margins
 from fairbits.measure import Measure, effective_classes
 from fairbits.models import HasGradients
@@ -103,9 +102,7 @@ class Climb(Strategy):
                 look_around(oracle, members, np.asarray(start.seeds), looked)
 
 
-def height(
-    figures: Evaluation, *, threshold: float = DEFAULT_THRESHOLD, measure: Measure = "q_inf"
-) -> npt.NDArray[np.float64]:
+def height(figures: Evaluation, *, threshold: float = DEFAULT_THRESHOLD, measure: Measure = "q_inf") -> Doubles:
     """What the search climbs: k, and between two values of k the span and the bits.
 
     Under the measure ``q_1`` it is 2 to the power of Q1 in place of k, which every class of equal size raises by 1;
@@ -147,7 +144,7 @@ class Members:
             self._below = oracle.foresight(people, figures.low_twin)
             self._above = oracle.foresight(people, figures.high_twin)
 
-    def height(self, figures: Evaluation) -> npt.NDArray[np.float64]:
+    def height(self, figures: Evaluation) -> Doubles:
         """The height of people with these figures, by the subject's threshold."""
         return height(figures, threshold=self._oracle.evaluator.threshold, measure=self._problem.measure)
 

@@ -30,9 +30,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import Codes
+from fairbits.domain import Codes, Doubles, Truth
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError, choose_from
 from fairbits.measure import Measure, assign, class_masses, effective_classes, grid_bins
@@ -130,7 +129,7 @@ class Dice(Strategy):
             return np.column_stack([figures.flips.astype(np.float64), np.zeros(len(figures.k))])
         return np.column_stack([effective_classes(figures, measure), np.where(figures.k > 1, figures.span, 0.0)])
 
-    def _spread(self, oracle: Oracle, figures: Evaluation) -> npt.NDArray[np.float64]:
+    def _spread(self, oracle: Oracle, figures: Evaluation) -> Doubles:
         """Δ, what a local phase widens: the index of the highest-scoring class less that of the lowest.
 
         Under the measure ``q_1`` it is 2 to the power of Q1, less 1: the same where all classes are of one size.
@@ -145,7 +144,7 @@ class Dice(Strategy):
         return (ends[:, 1] - ends[:, 0]).astype(np.float64)
 
 
-def grew(worth: Codes, best: Codes) -> npt.NDArray[np.bool_]:
+def grew(worth: Codes, best: Codes) -> Truth:
     """Where k grew, or k is equal and the distance grew: the order of k + (1 − exp(−0.1·δ)), which is below k + 1.
 
     Examples
@@ -156,7 +155,7 @@ def grew(worth: Codes, best: Codes) -> npt.NDArray[np.bool_]:
     return (worth[:, 0] > best[:, 0]) | ((worth[:, 0] == best[:, 0]) & (worth[:, 1] > best[:, 1]))
 
 
-def loss_slopes(slopes: Codes, favourable: npt.NDArray[np.bool_]) -> Codes:
+def loss_slopes(slopes: Codes, favourable: Truth) -> Codes:
     """Slopes of the loss against each twin's own label, up to a positive factor.
 
     The loss of a favourable label falls as the margin rises; that of an unfavourable one rises with it.
@@ -201,9 +200,7 @@ def draw(weights: Codes, rng: np.random.Generator) -> Indices:
     return (heights < rng.random((len(weights), 1)) * heights[:, -1:]).sum(axis=1)
 
 
-def two_of_largest(
-    members: Indices, rng: np.random.Generator, valid: npt.NDArray[np.bool_] | None = None
-) -> tuple[Indices, Indices]:
+def two_of_largest(members: Indices, rng: np.random.Generator, valid: Truth | None = None) -> tuple[Indices, Indices]:
     """Two different twins of each person's largest class (the same one twice where it has only one)."""
     n, m = members.shape
     there = np.ones((n, m), dtype=np.bool_) if valid is None else valid

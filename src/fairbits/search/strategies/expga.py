@@ -35,10 +35,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes
+from fairbits.domain import Codes, Truth
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Problem
-from fairbits.search.strategies.walks import Aimless, Flags, Start, apart, drawn_people, opened, walk
+from fairbits.search.strategies.walks import Aimless, Start, apart, drawn_people, opened, walk
 from fairbits.search.strategy import AT_LEAST_0, AT_LEAST_1, AT_LEAST_2, SHARE, Limit, Strategy, population
 
 #: A little ridge keeps the least squares solvable when an attribute happens not to vary.
@@ -91,7 +91,7 @@ class ExpGA(Strategy):
             hit = apart(oracle, oracle.ask(people, origin="local"))
 
 
-def roulette(hit: Flags, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def roulette(hit: Truth, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """Draw as many parents as there are people, ID cases (fitness 3) three times as often as others (fitness 1)."""
     heights = np.cumsum(2.0 * hit + 1.0)
     return np.searchsorted(heights, rng.random(len(hit)) * heights[-1], side="right")

@@ -21,11 +21,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fairbits.domain import Codes
+from fairbits.domain import Codes, Truth
 from fairbits.engine import Seen, keys_of
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
-from fairbits.search.strategies.walks import Flags, Start, apart, opened
+from fairbits.search.strategies.walks import Start, apart, opened
 from fairbits.search.strategy import AT_LEAST_1, SHARE, Limit, Strategy, population
 
 #: Inputs that share a tree, at most; and how long the queue may grow, in batches.
@@ -117,7 +117,7 @@ def constraints(
     node = np.zeros(len(values), dtype=np.int64)
     people = np.arange(len(values))
     decided = tree.predict(values).astype(np.int64) if share.shape[1] > 1 else np.zeros(len(values), np.int64)
-    steps: list[tuple[Indices, Indices, Flags, Codes, Codes]] = []
+    steps: list[tuple[Indices, Indices, Truth, Codes, Codes]] = []
     while True:
         inside = np.flatnonzero(inner.children_left[node] >= 0)
         if len(inside) == 0:

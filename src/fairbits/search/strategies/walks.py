@@ -14,12 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes
+from fairbits.domain import Codes, Truth
 from fairbits.engine import Evaluation
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
-
-Flags = npt.NDArray[np.bool_]
 
 #: Chance to keep a step that loses an ID case: Metropolis at temperature 1 with an objective of 0 or 1.
 FORGIVENESS = float(np.exp(-1.0))
@@ -58,8 +56,8 @@ class WalkStep:
     sign: Codes
     people: Codes
     figures: Evaluation
-    hit: Flags
-    kept: Flags
+    hit: Truth
+    kept: Truth
 
 
 class Guide(ABC):
@@ -88,7 +86,7 @@ class Aimless(Guide):
         """Do nothing: this guide does not learn."""
 
 
-def apart(oracle: Oracle, figures: Evaluation) -> Flags:
+def apart(oracle: Oracle, figures: Evaluation) -> Truth:
     """Whose twins do not all get the same decision (for a regression: more than one class)."""
     return figures.k > 1 if oracle.problem.schema.regression else figures.flips
 
