@@ -28,7 +28,8 @@ from pathlib import Path
 from benchmarks import rivals
 from fairbits.data import load_subject
 from fairbits.errors import OptionError
-from fairbits.paper import Contest, StrategyComparison, compare
+from fairbits.options import CompareOptions
+from fairbits.paper import StrategyComparison, compare
 from fairbits.paper.localisation import rq3
 from fairbits.paper.mitigation import mitigation_table, repairs_table
 from fairbits.paper.research import ExperimentPlan, ablation
@@ -113,7 +114,7 @@ def _rq3(making: Making) -> Part:
 
 def _compare(making: Making) -> Part:
     subject = load_subject(making.compared).with_protected(["sex"])
-    contest = Contest(budget=Budget(seconds=making.seconds), repeats=making.rounds)
+    contest = CompareOptions(budget=Budget(seconds=making.seconds), repeats=making.rounds)
     found = compare(subject, contest, folder=making.work / "compare", progress=said("compare"))
     command = f"fairbits paper compare {making.compared} --protected sex --budget {making.seconds:g}s"
     return part(f"{command} --repeats {making.rounds}", _contest(found))

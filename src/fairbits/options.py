@@ -655,6 +655,11 @@ class CompareOptions(ClassOptions, ExecutorOptions):
     repeats: int = option(10, "Runs of each strategy, each with another seed.")
     seed: int = _seed(0, "Seed of the first run.")
 
+    def __post_init__(self) -> None:
+        ExecutorOptions.__post_init__(self)
+        if self.repeats < 1:
+            raise OptionError(f"repeats is {self.repeats}; at least one run is needed.")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOptions(ThreadOptions):

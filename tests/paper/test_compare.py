@@ -12,7 +12,8 @@ import pytest
 
 from fairbits import Network
 from fairbits.errors import CapabilityError, OptionError
-from fairbits.paper import Contest, compare, significance
+from fairbits.options import CompareOptions
+from fairbits.paper import compare, significance
 from fairbits.paper.arena import Entry, StrategyComparison
 from fairbits.paper.cells import Cells
 from fairbits.paper.significance import against, against_one, deviation, holm, mean, runs_needed, standing
@@ -20,7 +21,7 @@ from fairbits.search import STRATEGIES, Budget
 
 from ..search.planted import planted_subject
 
-SHORT = Contest(budget=Budget(evaluations=3_000), repeats=2)
+SHORT = CompareOptions(budget=Budget(evaluations=3_000), repeats=2)
 
 
 def test_every_strategy_has_every_figure(tmp_path) -> None:
@@ -79,7 +80,7 @@ def test_nothing_to_find_is_a_row_of_zeros(tmp_path) -> None:
 
 
 def test_a_budget_too_small_for_one_step_is_said() -> None:
-    found = compare(planted_subject(), Contest(budget=Budget(seconds=1e-9), repeats=1), ["random", "climb"])
+    found = compare(planted_subject(), CompareOptions(budget=Budget(seconds=1e-9), repeats=1), ["random", "climb"])
     assert found.idle == ["random", "climb"]
     assert [entry.mean("id_cases") for entry in found.entries] == [0, 0]
     assert compare(planted_subject(), replace(SHORT, repeats=1), ["random"]).idle == []
@@ -95,7 +96,7 @@ def test_what_a_model_cannot_serve_is_left_out_or_refused() -> None:
             return subject.model.scores(inputs)
 
     boxed = replace(subject, model=Box())
-    contest = Contest(budget=Budget(evaluations=300), repeats=1)
+    contest = CompareOptions(budget=Budget(evaluations=300), repeats=1)
     found = compare(boxed, contest)
     assert found.left_out == dict.fromkeys(("dice", "adf", "eidig", "neuronfair"), "gradients")
     with pytest.raises(CapabilityError, match=r"'adf' needs gradients.*use some of: climb, random, aequitas"):
@@ -103,7 +104,7 @@ def test_what_a_model_cannot_serve_is_left_out_or_refused() -> None:
     with pytest.raises(OptionError, match=r"'dise' is not known.*Did you mean 'dice'"):
         compare(subject, contest, ["dise"])
     with pytest.raises(OptionError, match="repeats is 0"):
-        Contest(budget=Budget(evaluations=300), repeats=0)
+        CompareOptions(budget=Budget(evaluations=300), repeats=0)
 
 
 def test_holm_agrees_with_statsmodels_worked_example() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fairbits.paper import Contest, compare
+from fairbits.options import CompareOptions
+from fairbits.paper import compare
 from fairbits.report import contest_page, render_page, write_contest
 from fairbits.search import Budget
 
@@ -29,7 +30,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    found = compare(planted_subject(), Contest(budget=Budget(evaluations=3_000), repeats=2), NAMES).as_dict()
+    found = compare(planted_subject(), CompareOptions(budget=Budget(evaluations=3_000), repeats=2), NAMES).as_dict()
     return {**found, "subject": HOSTILE[0], "left_out": {"adf": "gradients"}}
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from fairbits import Subject
-from fairbits.paper import Contest, compare
+from fairbits.options import CompareOptions
+from fairbits.paper import compare
 from fairbits.report import compute_report, contest_page, render_page
 from fairbits.report.fleet import Fleet, FleetMember, fleet_page
 from fairbits.search import Budget
@@ -29,7 +30,9 @@ PAGES = ["report", "compare", "fleet"]
 
 @pytest.fixture(scope="module")
 def pages(audited: Run, subject: Subject) -> dict[str, str]:
-    contest = compare(planted_subject(), Contest(budget=Budget(evaluations=500), repeats=2), ["random", "themis"])
+    contest = compare(
+        planted_subject(), CompareOptions(budget=Budget(evaluations=500), repeats=2), ["random", "themis"]
+    )
     whole = FleetMember("credit", "credit.toml", "credit/report.html", bits=2.5, bits_limit=2.6, k_max=6, flip_rate=0.1)
     broken = FleetMember(HOSTILE[1], "b.toml", error=HOSTILE[0])
     fleet = Fleet(HOSTILE[7], "about 60 s each", "2026-01-01T00:00:00", (whole, broken))

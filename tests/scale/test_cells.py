@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairbits.errors import OptionError
-from fairbits.paper import Contest, compare
+from fairbits.options import CompareOptions
+from fairbits.paper import compare
 from fairbits.paper.research import ExperimentPlan, ablation
 from fairbits.paper.subjects import Roster
 from fairbits.scale import ExecutorOptions, Job
@@ -17,7 +18,7 @@ SAME = ("cases", "id_cases", "k_max", "q_1_mean_id", "diversity", "changed")
 
 
 def test_a_comparison_by_two(tmp_path) -> None:
-    contest = Contest(budget=Budget(evaluations=1000), repeats=4)
+    contest = CompareOptions(budget=Budget(evaluations=1000), repeats=4)
     alone = compare(planted_subject(), contest, ["random"])
     seen: list[int] = []
     together = compare(
@@ -53,7 +54,7 @@ def test_workers_trust_a_pickle_only_where_the_user_does(trusted: bool, monkeypa
         raise OptionError("seen")
 
     monkeypatch.setattr("fairbits.paper.cells.carry_out", refused)
-    contest, by_two = Contest(budget=Budget(evaluations=10)), ExecutorOptions(workers=2)
+    contest, by_two = CompareOptions(budget=Budget(evaluations=10)), ExecutorOptions(workers=2)
     with pytest.raises(OptionError, match="seen"):
         compare(planted_subject(), contest, ["random"], executor_options=by_two, trust_pickle=trusted)
     assert jobs[0].shared.grants.get("trust_pickle", False) is trusted

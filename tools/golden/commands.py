@@ -103,9 +103,10 @@ def needed(part: str) -> dict[str, Command]:
 def contest(subject: str, strategies: str) -> str:
     """`fairbits compare … --json` with a budget of evaluations, which the command line has not."""
     from fairbits import Budget, load_subject
-    from fairbits.paper import Contest, compare
+    from fairbits.options import CompareOptions
+    from fairbits.paper import compare
 
-    terms = Contest(budget=Budget(evaluations=2000), repeats=2, seed=3, threads=1)
+    terms = CompareOptions(budget=Budget(evaluations=2000), repeats=2, seed=3, threads=1)
     return json.dumps(compare(load_subject(subject), terms, strategies.split(",")).as_dict())
 
 

@@ -873,18 +873,11 @@ class Audit:
         """
         asked = read_options(CompareOptions, options)
         timed = not isinstance(asked.budget, searches.Budget)
-        contest = paper.Contest(
-            budget=searches.Budget(seconds=seconds_of(asked.budget)) if timed else asked.budget,
-            repeats=asked.repeats,
-            seed=asked.seed,
-            epsilon=asked.epsilon,
-            partition=asked.partition,
-            threads=asked.threads,
-        )
+        limits = searches.Budget(seconds=seconds_of(asked.budget)) if timed else asked.budget
         place = store.new_folder(self.subject.name, "compare") if out is None else Path(out)
         found = paper.compare(
             self.subject,
-            contest,
+            replace(asked, budget=limits),
             strategies,
             folder=place,
             executor_options=asked.executor,

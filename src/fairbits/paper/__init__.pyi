@@ -1,6 +1,5 @@
 from .arena import DOCUMENT as DOCUMENT
 from .arena import PAGE as PAGE
-from .arena import Contest as Contest
 from .arena import Entry as Entry
 from .arena import StrategyComparison as StrategyComparison
 from .arena import compare as compare

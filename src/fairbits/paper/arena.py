@@ -19,6 +19,7 @@ import numpy as np
 
 from fairbits import domain, measure, scale, search, store
 from fairbits.errors import CapabilityError, OptionError, choose_from
+from fairbits.options import CompareOptions
 from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
 from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
 from fairbits.subject import Quality, Subject
@@ -44,31 +45,16 @@ FIGURES = (
 TABLE, DOCUMENT, PAGE = "compare.csv", "compare.json", "compare.html"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contest:
-    """The terms of a comparison of strategies, equal for all."""
-
-    budget: search.Budget
-    repeats: int = 10
-    seed: int = 0
-    epsilon: float | None = None
-    partition: str = "constrained"
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.repeats < 1:
-            raise OptionError(f"repeats is {self.repeats}; at least one run is needed.")
-
-    def settings(self, strategy: str, repeat: int) -> search.Settings:
-        """Settings of one run: the seed moves with the repeat."""
-        return search.Settings(
-            budget=self.budget,
-            strategy=strategy,
-            seed=self.seed + repeat,
-            epsilon=self.epsilon,
-            partition=self.partition,
-            threads=self.threads,
-        )
+def settings_of(contest: CompareOptions, strategy: str, repeat: int) -> search.Settings:
+    """Settings of one run, equal for all strategies: the seed moves with the repeat."""
+    return search.Settings(
+        budget=contest.budget,
+        strategy=strategy,
+        seed=contest.seed + repeat,
+        epsilon=contest.epsilon,
+        partition=contest.partition,
+        threads=contest.threads,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +83,7 @@ class StrategyComparison:
     """Strategies on one subject, on equal terms."""
 
     subject: str
-    contest: Contest
+    contest: CompareOptions
     entries: list[Entry]
     left_out: dict[str, str] = field(default_factory=dict)
     quality: Quality | None = None
@@ -311,7 +297,7 @@ def _run_of(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
 
 def strategy_runs(
     groups: Sequence[tuple[str | None, str | None, str]],
-    contest: Contest,
+    contest: CompareOptions,
     strategies: Sequence[str],
     cells: Cells,
     desk: Desk,
@@ -329,7 +315,7 @@ def strategy_runs(
     wanted = []
     for subject, protected, prefix in groups:
         for repeat, strategy in itertools.product(range(contest.repeats), strategies):
-            settings = contest.settings(strategy, repeat)
+            settings = settings_of(contest, strategy, repeat)
             title = " ".join(filter(None, (subject, protected, f"{strategy}, run {repeat + 1} of {contest.repeats}")))
             terms = {"kept": KEPT, **asdict(replace(settings, threads=None))}  # threads change nothing
             label = f"{prefix}{strategy}-{repeat}"
@@ -344,7 +330,7 @@ def strategy_runs(
 
 def compare(
     subject: Subject,
-    contest: Contest,
+    contest: CompareOptions,
     strategies: Sequence[str] | None = None,
     *,
     folder: str | Path | None = None,
@@ -354,7 +340,7 @@ def compare(
 ) -> StrategyComparison:
     """Run strategies against each other on equal terms."""
     desk = Desk(subject)
-    names, left_out = arena_of(desk, None, None, contest.settings(search.REFERENCE, 0)).entrants(strategies)
+    names, left_out = arena_of(desk, None, None, settings_of(contest, search.REFERENCE, 0)).entrants(strategies)
     elsewhere = executor_options is not None and executor_options.elsewhere
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         (runs,) = strategy_runs(

@@ -21,7 +21,8 @@ import numpy as np
 from fairbits.data import load_subject
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, default_epsilon
-from fairbits.paper.arena import Contest, arena_of, strategy_runs
+from fairbits.options import CompareOptions
+from fairbits.paper.arena import arena_of, settings_of, strategy_runs
 from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
 from fairbits.paper.significance import LEVEL, deviation, holm, mean, runs_needed, standing
 from fairbits.paper.subjects import OURS, Roster, number, row_of
@@ -200,7 +201,7 @@ class ExperimentPlan:
     ):
         limit, runs = (Budget(seconds=FULL_SECONDS[question]), FULL_REPEATS) if full else (budget, repeats)
         self.question, self.subjects, self.folder = question, subjects, folder
-        self.contest = Contest(budget=limit, repeats=runs, partition=partition, threads=threads)
+        self.contest = CompareOptions(budget=limit, repeats=runs, partition=partition, threads=threads)
         self.strategies = tuple(dict.fromkeys(strategies or STRATEGIES[question]))
         if question == "field" and (DEFAULT not in self.strategies or len(self.strategies) < 2):
             raise OptionError(
@@ -212,7 +213,7 @@ class ExperimentPlan:
         """Make the runs that are missing, then the table."""
         groups, desk = self._groups(), Desk()
         for subject, protected, _ in groups:  # refuses strategies that a model cannot serve, before the first hour
-            arena_of(desk, subject, protected, self.contest.settings(DEFAULT, 0)).entrants(self.strategies)
+            arena_of(desk, subject, protected, settings_of(self.contest, DEFAULT, 0)).entrants(self.strategies)
         made = strategy_runs(
             groups,
             self.contest,
