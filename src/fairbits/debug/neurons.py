@@ -43,6 +43,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.debug.records import (
+    FORMER_RULES,
     QUANTILES,
     RULES,
     Candidate,
@@ -83,10 +84,11 @@ VOTE_RESAMPLES = 2000
 
 
 def check_rule(rule: str) -> Rule:
-    """The rule of this name."""
-    if rule not in RULES:
+    """The rule of this name, which may be a former one."""
+    known = FORMER_RULES.get(rule, rule)
+    if known not in RULES:
         raise OptionError(f"rule {rule!r} is not known; {choose_from(str(rule), RULES)}")
-    return rule
+    return known
 
 
 def layer_distances(

@@ -40,6 +40,8 @@ Units = Literal["layers", "trees"]
 SURE = 0.95
 Rule = Literal["ours", "code", "text"]
 RULES: tuple[Rule, ...] = ("ours", "code", "text")
+#: What rules were called before.
+FORMER_RULES: Mapping[str, Rule] = {"spread": "ours", "paper": "code"}
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
 #: Neurons of each sign that debug.json names; neurons.parquet has all of them.
 TOP = 3

@@ -935,7 +935,7 @@ def bound_group(
         worst = np.int64(0)
         for z in range(members.shape[0]):
             if members[z] and (not members[worst] or room.added[z] < room.added[worst]):
-                worst = z
+                worst = np.int64(z)
         steepen(layers, room, worst, first, last, mask, 0.5 * 0.8**step)
         _bound_margin(layers, cut, below, side, np.int64(1), room)
         _copy(rows.slopes[:, 0], room.slopes)
