@@ -229,10 +229,13 @@ def _run(
         return int(run_chunk(program, scratch(program, program.size), people, n, start, ruler, figures, ready))
 
     def wide(people: NDArray[np.float64], n: int, start: int) -> int:
-        favoured, sound = plan.layers.scores(people[:n], ruler.threshold, ready[start : start + n])
+        found, favoured, sound = plan.layers.scores(people[:n], ruler.threshold)
+        if not sound.all():
+            return start + int(sound.argmin())
+        ready[start : start + n] = found
         if ruler.classes:
             figures.favourable[start : start + n] = favoured.sum(axis=1)
-        return -1 if sound.all() else start + int(sound.argmin())
+        return -1
 
     run_batch(plan, codes, fused if plan.fused else wide, work=plan.work, threads=threads)
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.evaluation import run_batch
+from fairbits.engine.evaluation import count_classes, run_batch
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.evaluate import (
     HALF,
@@ -58,8 +58,13 @@ from fairbits.engine.kernels.lanes import (
 from fairbits.engine.kernels.partition import Partition, Ruler, ruler_of, sweep, to_bins
 from fairbits.engine.plan import Plan, plan_of, scratch
 from fairbits.engine.threads import spread
+from fairbits.engine.wide import BLOCK
 from fairbits.errors import ModelError, TableError
+from fairbits.functions import expit
 from fairbits.models import Do, Network
+
+#: Weights of one layer up to which the kernels are faster here: much of the way is shared by all interventions.
+FASTER = 2**21
 
 
 class Held(NamedTuple):
@@ -428,7 +433,7 @@ def _by_layer(
 ) -> Iterator[tuple[NDArray[np.int64], Counts]]:
     """Which interventions are in a layer, and what becomes of all people under each; layer by layer."""
     missing, n, lock, widths = _missing(valid), len(people), threading.Lock(), plan.program.widths
-    plan.fused = True  # much of the way is shared by all: faster than BLAS up to layers of about 1,500 neurons
+    plan.fused |= bool((widths[:-1] * widths[1:]).max(initial=0) <= FASTER)
     layers: dict[int, list[int]] = {}
     for number, do in enumerate(dos):
         network.holding_bias(do)  # refuses what surgery could not make
@@ -451,8 +456,14 @@ def _by_layer(
             size: int = size,
             counts: Counts = counts,
         ) -> int:
-            own, buffer = counts._replace(hits=np.zeros_like(counts.hits)), scratch(plan.program, size)
-            faulty = study_chunk(plan.program, buffer, part, count, start, held, ruler, own, n, missing, decision)
+            own = counts._replace(hits=np.zeros_like(counts.hits))
+            if plan.fused:
+                buffer = scratch(plan.program, size)
+                faulty = study_chunk(plan.program, buffer, part, count, start, held, ruler, own, n, missing, decision)
+            elif decision.labels.size:
+                faulty = _hits_wide(plan, part[:count], start, held, ruler, own, decision)
+            else:
+                faulty = _study_wide(plan, part[:count], start, held, ruler, own, valid)
             with lock:  # whole numbers: the order of the chunks does not matter
                 counts.hits[:] += own.hits
             return int(faulty)
@@ -461,6 +472,64 @@ def _by_layer(
         each = (widths[layer + 1 : -1] * widths[layer + 2 :]).sum() + 2 * widths[layer + 1] + 50
         run_batch(plan, people, run, work=int(plan.m * len(chosen) * each), threads=threads)
         yield np.array(chosen, np.int64), counts
+
+
+def _study_wide(
+    plan: Plan,
+    people: NDArray[np.float64],
+    start: int,
+    held: Held,
+    ruler: Ruler,
+    counts: Counts,
+    valid: NDArray[np.bool_] | None,
+) -> int:
+    """As ``study_chunk``, through NumPy."""
+    n, dos = len(people), len(held.neurons)
+    there = np.ones((n, plan.m), np.bool_) if valid is None else valid[start : start + n]
+    for low in range(0, dos, max(1, BLOCK // (n * plan.m))):
+        block = slice(low, min(low + max(1, BLOCK // (n * plan.m)), dos))
+        shape = block.stop - low, n, plan.m
+        table, favoured, sound = np.empty(shape, np.float32), np.empty(shape, np.bool_), np.ones(n, np.bool_)
+        for do, rows, twins, margins, usable in plan.layers.held(
+            people, held.layer, held.neurons[block], held.values[block]
+        ):
+            table[do, rows, twins], favoured[do, rows, twins], fine = plan.layers.head(margins, ruler.threshold)
+            sound[rows] &= usable & fine.all(axis=(0, 2))
+        if not sound.all():
+            return start + int(sound.argmin())
+        found = count_classes(table.reshape(-1, plan.m), np.tile(there, (shape[0], 1)), ruler)
+        favourable = (favoured & there).sum(axis=2)
+        for target, values in (
+            (counts.k, found.k),
+            (counts.q_1, found.q_1),
+            (counts.flips, (favourable > 0) & (favourable < there.sum(axis=1))),
+        ):
+            if target.size:
+                target.reshape(dos, -1)[block, start : start + n] = values.reshape(shape[:2])
+    return -1
+
+
+def _hits_wide(
+    plan: Plan,
+    people: NDArray[np.float64],
+    start: int,
+    held: Held,
+    ruler: Ruler,
+    counts: Counts,
+    decision: Decision,
+) -> int:
+    """Count the rows that each intervention leaves decided as labelled, through NumPy."""
+    for dos, rows, _, margins, usable in plan.layers.held(people, held.layer, held.neurons, held.values):
+        if not usable.all():
+            return start + rows.start + int(usable.argmin())
+        outputs = margins[:, :, 0]
+        if len(decision.order) == 2:
+            best = np.where(expit(outputs[..., 0]) >= ruler.threshold, 0, 1)
+        else:  # logits against the favourable one's; the first of equals is decided
+            best = np.concatenate([np.zeros((*outputs.shape[:2], 1), np.float32), -outputs], axis=2).argmax(axis=2)
+        labels = decision.labels[start + rows.start : start + rows.stop]
+        counts.hits[dos] += (decision.order[best] == labels).sum(axis=1)
+    return -1
 
 
 def _missing(valid: NDArray[np.bool_] | None) -> Missing:

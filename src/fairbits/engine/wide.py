@@ -13,6 +13,7 @@ person's figures depend on that person alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ Truth = NDArray[np.bool_]
 
 #: About how many rows are multiplied at a time: BLAS is at 92 % of its best or more, and the layers stay in cache.
 ROWS = 256
+
+#: Numbers in a layer of the interventions that run through the network together: they stay in cache.
+CACHED = 2**18
 
 #: Scores that are kept at once: a few megabytes.
 BLOCK = 2**21
@@ -93,33 +97,69 @@ class WideLayers:
         usable = np.isfinite(numbers).all(axis=1) & (values == index).all(axis=1)
         return (rows @ self._exact_first).astype(np.float32) + plan.program.bias, index, usable
 
+    def active(self, x: Floats, number: int) -> Floats:
+        """The outputs of a layer, from its pre-activation, which is overwritten."""
+        activation = self.activations[number]
+        return np.maximum(x, 0, out=x) if activation.name == "relu" else activation(x)
+
     def through(self, x: Floats, first: int = 0, last: int = -1) -> Floats:
         """The pre-activation of a layer, the last one by default, from that of an earlier one, which is overwritten."""
         for number in range(first, last % len(self.widths)):
-            activation = self.activations[number]
-            after = np.maximum(x, 0, out=x) if activation.name == "relu" else activation(x)
-            x = product(after, self.weights[number], self.rows)[:, : self.widths[number + 1]]
+            x = product(self.active(x, number), self.weights[number], self.rows)[:, : self.widths[number + 1]]
             x += self.biases[number]
         return x
 
-    def scores(self, codes: NDArray[np.float64], threshold: np.float32, found: Floats) -> tuple[Truth, Truth]:
-        """Put scores of all twins of people into ``found``: who is decided favourably, and whose scores are sound."""
-        base, _, sound = self.before(codes)
-        favoured = np.zeros(found.shape, np.bool_)
-        for people in (slice(first, first + self.people) for first in range(0, len(codes), self.people)):
-            for twins in (slice(low, low + self.part) for low in range(0, len(self.twins), self.part)):
+    def tiles(self, codes: NDArray[np.float64]) -> Iterator[tuple[slice, slice, Floats, Truth]]:
+        """People and twins by the tile: which they are, their first pre-activation (rows), and who is usable."""
+        base, _, usable = self.before(codes)
+        for first in range(0, len(codes), self.people):
+            people = slice(first, min(first + self.people, len(codes)))
+            for low in range(0, len(self.twins), self.part):
+                twins = slice(low, min(low + self.part, len(self.twins)))
                 x = base[people, None] + self.twins[twins]
-                outputs = self.through(x.reshape(-1, self.widths[0])).reshape(*x.shape[:2], -1)
-                sound[people] &= np.isfinite(outputs).all(axis=(1, 2))
-                if outputs.shape[2] > 1:
-                    found[people, twins] = 1 / (1 + np.exp(-outputs).sum(axis=2))
-                    favoured[people, twins] = outputs.min(axis=2) >= 0
-                elif self.plan.program.linear:
-                    found[people, twins] = outputs[:, :, 0]
-                else:
-                    score = found[people, twins] = expit(outputs[:, :, 0])
-                    favoured[people, twins] = score >= threshold
-        return favoured, sound
+                yield people, twins, x.reshape(-1, self.widths[0]), usable[people]
+
+    def scores(self, codes: NDArray[np.float64], threshold: np.float32) -> tuple[Floats, Truth, Truth]:
+        """Scores of all twins of people, which are decided favourably, and whose scores are sound."""
+        found = np.empty((len(codes), len(self.twins)), np.float32)
+        favoured, sound = np.empty(found.shape, np.bool_), np.ones(len(codes), np.bool_)
+        for people, twins, x, usable in self.tiles(codes):
+            score, chosen, fine = self.head(self.through(x), threshold)
+            shape = found[people, twins].shape
+            found[people, twins], favoured[people, twins] = score.reshape(shape), chosen.reshape(shape)
+            sound[people] &= usable & fine.reshape(shape).all(axis=1)
+        return found, favoured, sound
+
+    def head(self, outputs: Floats, threshold: np.float32) -> tuple[Floats, Truth, Truth]:
+        """Score, favourable decision, and whether all is finite, of every row of margins."""
+        score, fine = outputs[..., 0], np.asarray(np.isfinite(outputs).all(axis=-1))
+        if self.plan.program.linear:
+            return score, np.zeros(fine.shape, np.bool_), fine
+        if outputs.shape[-1] == 1:
+            score = expit(score)
+            return score, score >= threshold, fine
+        return 1 / (1 + np.exp(-outputs).sum(axis=-1)), outputs.min(axis=-1) >= 0, fine
+
+    def held(
+        self, codes: NDArray[np.float64], layer: int, neurons: NDArray[np.int64], values: Floats
+    ) -> Iterator[tuple[slice, slice, slice, Floats, Truth]]:
+        """Margins (interventions, people, twins, outputs) while one neuron after the other is held at a value.
+
+        With them come which interventions, people and twins they are about, and whose codes are usable.
+        """
+        following = self.weights[layer][neurons, : self.widths[layer + 1]]
+        for people, twins, x, usable in self.tiles(codes):
+            outputs = self.active(self.through(x, 0, layer), layer)
+            shifts = values[:, None] - outputs[:, neurons].T
+            after = product(outputs, self.weights[layer], self.rows)[:, : following.shape[1]] + self.biases[layer]
+            step = max(1, CACHED // (len(after) * max(self.widths[layer + 1 :])))
+            for low in range(0, len(neurons), step):
+                dos = slice(low, min(low + step, len(neurons)))
+                changed = shifts[dos, :, None] * following[dos, None]
+                changed += after
+                margins = self.through(changed.reshape(-1, after.shape[1]), layer + 1)
+                shape = dos.stop - dos.start, people.stop - people.start, twins.stop - twins.start, -1
+                yield dos, people, twins, margins.reshape(shape), usable
 
     def gradients(self, codes: NDArray[np.float64], twins: NDArray[np.int64]) -> tuple[Floats, Floats, Truth]:
         """Derivatives of people, each as one twin: by its codes, by the first pre-activation; and whose are sound.
