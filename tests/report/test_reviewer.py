@@ -190,6 +190,7 @@ def test_the_verdict_of_the_gate(page: str, own: Path, tmp_path: Path) -> None:
     assert '<p class="verdict fail">The gate failed.' in failed
     assert "&lt;b&gt;k&lt;/b&gt;" in failed
     assert "The gate failed." in document
+    assert "against the policy and no baseline" in document  # what was judged, in the short form too
     assert summary_of(shown)["gate"]["verdict"] == "fail"
     assert "No limits set" in page
     assert "No limits set" not in failed

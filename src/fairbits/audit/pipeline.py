@@ -191,13 +191,12 @@ def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: 
 
 def check_time(stage: str, clock: StageClock, measured: float) -> None:
     """Refuse to begin a stage that could not be ended in time."""
-    shares = clock.shares
-    limit = shares.debug_by if stage == "debug" else shares.repair_by
+    limit = clock.shares.debug_by if stage == "debug" else clock.shares.repair_by
     clock.until(stage, limit)("not begun")
     left = limit - clock.now
     if stage == "repair" and limit < inf and left < max(REPAIR_LEAST, REPAIR_MEASURES * measured):
         raise LateError(
-            f"{left:.1f} s of {shares.seconds:g} s were left, too few to end it in time; do it with: "
+            f"{left:.1f} s of {clock.shares.seconds:g} s were left, too few to end it in time; do it with: "
             f"{clock.command(stage)}"
         )
 
@@ -375,10 +374,11 @@ class Pipeline:
         if text_model(subject) is not None:
             clock.tried("words", lambda: self._words(run))
         # Where nobody's twins differ there is nothing to explain, and nothing to mend.
-        idle = run.summary is not None and (run.summary.get("k_max") or 1) <= 1
+        if run.summary is not None and (run.summary.get("k_max") or 1) <= 1:
+            self.left_out = dict.fromkeys(("debug", "repair"), "all twins score the same") | self.left_out
         for stage, work in (("debug", self._debug), ("repair", self._repair)):
             kept, check = partial(is_current, run, f"{stage}.json"), partial(check_time, stage, clock, self.measured)
-            self._do(stage, run, work, kept=kept, idle=idle, check=check)
+            self._do(stage, run, work, kept=kept, check=check)
         self._do("certify", run, self._certify, kept=lambda: self._certified(run))
         keep = partial(keep_study, run.folder, subject, self.options)
         self._do("proxies", run, self._proxies, kept=lambda: self.before is not None and keep())
@@ -455,7 +455,6 @@ class Pipeline:
         work: Callable[[store.Run], None],
         *,
         kept: Callable[[], bool],
-        idle: bool = False,
         check: Callable[[], None] | None = None,
     ) -> None:
         """A stage after the search. What it cannot do is said, and the audit goes on."""
@@ -463,8 +462,6 @@ class Pipeline:
             self.clock.omit(stage, "skipped", self.left_out.get(stage, "stopped"))
         elif kept():
             self.clock.omit(stage, "kept")
-        elif idle:
-            self.clock.omit(stage, "skipped", "all twins score the same")
         else:
             self.clock.tried(stage, lambda: work(run), check=check)
 

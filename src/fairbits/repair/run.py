@@ -202,7 +202,7 @@ def repair_run(
             # The same number of people asked, not the same time: seconds would compare two states of the machine too.
             attacked = first, attack(chosen.network, evaluations=first.evaluations)
         groups = found.before[1].groups, next(judged for one, judged in found.judged if one is chosen).groups
-        watch("writing and checking the repaired model")
+        # Nobody is asked whether there is time: what has been judged is written.
         written, kept = write_model(chosen, folder)
         if written.files:
             candidates = [kept if one is chosen else one for one in candidates]

@@ -168,7 +168,7 @@ def gate_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def check_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
-    yield from paragraphs([_against(document)], "small")
+    yield from paragraphs([_against(document)], "lead")
     yield TableBlock(
         [label("check"), label("verdict"), shown("value"), shown("limit"), shown("95 % interval")],
         list(_checks(document)),
