@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from fairbits import Audit
 from fairbits.cli.app import app
-from fairbits.errors import FairbitsError, OptionError
+from fairbits.errors import FairbitsError, OptionError, TableError
 from fairbits.subject import document_of_schema
 
 SCORES = {("f", "a"): 0.2, ("f", "b"): 0.3, ("m", "a"): 0.6, ("m", "b"): 0.61}
@@ -102,6 +102,12 @@ def test_points_decide_from_their_threshold_only() -> None:
 def test_what_is_wrong_is_said(change: object, words: str) -> None:
     with pytest.raises(FairbitsError, match=words):
         twins(change(frame()))  # type: ignore[operator]
+
+
+def test_scores_that_single_precision_cannot_tell_apart_are_refused() -> None:
+    with pytest.raises(TableError, match=r"lie within 0\.\d+ of one another at about 1e\+09.*subtract 1e\+09 from all"):
+        twins(frame().assign(p=lambda found: 1e9 + found.p))
+    assert twins(frame().assign(p=1e9)).measure().summary()["k_max"] == 1
 
 
 def test_a_score_that_is_protected_is_refused() -> None:

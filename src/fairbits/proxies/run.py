@@ -345,7 +345,7 @@ class AttributeWork:
         taken = any(self._takes(one.name) for one in some)
         study = AttributeStudy(name, taken, unknown, None, attributes=tuple(one.name for one in some))
         lonely = next((one for one in some if (one.counts > 0).sum() < 2), None)
-        reason = f"only {people:,} people have a known value of {name}; bits need at least {MIN_PEOPLE}."
+        reason = f"bits about {name} need {MIN_PEOPLE} people with a known value, and would rest on {people:,}."
         if lonely is not None and people >= MIN_PEOPLE:
             reason = f"everybody has the same value of {lonely.name}, so there is nothing to know about it."
         if lonely is not None or people < MIN_PEOPLE:

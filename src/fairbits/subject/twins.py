@@ -93,6 +93,11 @@ def _schema(attributes: tuple[Category, ...], scores: npt.NDArray[np.float64], t
     probable = bool(((scores >= 0) & (scores <= 1)).all())
     low, high = np.quantile(scores, [0.01, 0.99])
     spread = None if probable else float(high - low) or 1.0
+    if high > low and np.spacing(np.float32(np.abs(scores).max())) > 1e-3 * (high - low):
+        raise TableError(
+            f"the scores lie within {high - low:.3g} of one another at about {low:.3g}, closer than single precision "
+            f"tells apart; subtract {low:.3g} from all of them."
+        )
     if threshold is None and not probable:
         return Schema(attributes, score_range=spread)
     if threshold is not None and probable and not 0 < threshold < 1:
