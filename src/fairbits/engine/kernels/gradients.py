@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits.engine.kernels.compiler import compiled, inlined
-from fairbits.engine.kernels.evaluate import add_lookups, dense, harmless, prefetch_codes, read_codes
+from fairbits.engine.kernels.evaluate import ALWAYS, add_lookups, dense, harmless, prefetch_codes, read_codes
 from fairbits.engine.kernels.lanes import (
     IDENTITY,
     PEOPLE,
@@ -114,9 +114,9 @@ def there_and_back(program, adjoint, tile, live, rows, h):
         elif step > 0:
             activation(program, adjoint, tile, step - 1)
         weights, biases, zero = adjoint.weights, adjoint.biases, np.int64(0)
-        dense(tile, live, zero, True, source, target, weights, weight, biases, bias, inputs, outputs, ONE)
+        dense(tile, live, zero, ALWAYS, source, target, weights, weight, biases, bias, inputs, outputs, ONE)
         if step == 0:
-            add_lookups(program, tile, rows, h, program.table_starts.size + 1, PEOPLE)
+            add_lookups(program, tile, rows, h, program.table_starts.size + 1, np.int64(PEOPLE))
         weight += inputs * outputs
         bias += outputs
 
