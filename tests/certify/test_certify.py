@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ from fairbits.certify.cells import prove_cells
 from fairbits.certify.exact import Asker, ask, domain_size, everybody, vector_classes, within
 from fairbits.certify.run import _Ladder
 from fairbits.data import load_subject
-from fairbits.domain import Attribute, Encoding, Schema, Table
+from fairbits.domain import Attribute, Encoding, Schema, Table, Twins
 from fairbits.engine import tolerance_of, vectors
+from fairbits.engine.boxes import score_error
 from fairbits.engine.tree_bounds import tree_boxes
 from fairbits.errors import OptionError, TableError
 from fairbits.measure import evaluator_of, measure_table
 from fairbits.models import Activation, ModelOptions, Network, read_model
+from fairbits.models.native.chain import Chain, ParameterSource
 from fairbits.models.trees.ensemble import Ensemble, Tree, TreeModel
 from fairbits.subject import make_subject
 from tests.cli.calling import fairbits
@@ -280,6 +283,57 @@ def test_weights_so_large_that_rounding_decides_prove_nothing():
     found = certify_subject(subject, CertifyOptions(seconds=1, threads=1))
     assert not found.statements
     assert "of everybody in the domain nothing is certain about flips" in " ".join(found.notes)
+
+
+def test_what_is_folded_into_a_layer_rounds_as_its_library_does(tmp_path, monkeypatch):
+    """A tenth of whole numbers, times ten: folded they tie exactly, in float32 sums they do not."""
+    onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    arrays = {"by": np.full(4, 0.1), "W": np.array([[10], [10], [-10], [10]]), "b": np.zeros(1)}
+    nodes = [("Mul", ["x", "by"], "y"), ("Gemm", ["y", "W", "b"], "z"), ("Sigmoid", ["z"], "p")]
+    make, real = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [[make.make_tensor_value_info(name, real, ["n", width])] for name, width in (("x", 4), ("p", 1))]
+    graph = make.make_graph(
+        [make.make_node(kind, inputs, [output]) for kind, inputs, output in nodes], "g", *ends,
+        [onnx.numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
+    )  # fmt: skip
+    file = tmp_path / "model.onnx"
+    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 20)], ir_version=9), file)
+    numbers = "".join(f'[attributes.{n}]\nkind = "integer"\nlow = 0\nhigh = {29 if n != "p" else 1}\n' for n in "abcp")
+    classes = 'classes = ["no", "yes"]\nfavourable = "yes"'
+    (tmp_path / "subject.toml").write_text(
+        f'name = "folded"\n[model]\npath = "model.onnx"\n[table]\n{classes}\n{numbers}protected = true\n'
+    )
+    people = np.array(list(product(range(30), range(30), range(30), range(2))), np.float32)
+    asked = runtime.InferenceSession(file, providers=["CPUExecutionProvider"]).run(None, {"x": people})[0]
+    favoured = asked.reshape(-1, 2) >= 0.5
+    flips = int((favoured[:, 0] != favoured[:, 1]).sum())
+    subject = load_subject(tmp_path / "subject.toml")
+    for whole in (True, False):
+        if not whole:
+            monkeypatch.setattr(_Ladder, "_whole_domain", lambda *_: False)
+        found = certify_subject(subject, CertifyOptions(seconds=2.0, threads=1))
+        for one in found.statements:
+            if one.property == "flips" and one.kind != "statistical":
+                assert one.falsified <= flips <= one.people - one.certified
+
+
+def test_parts_of_a_bias_that_cancel_out_round_all_the_same():
+    """What a normalisation takes away again was added before, in the library's own float32."""
+    schema = _schema()
+    encoding = Encoding.identity(schema)
+
+    def error_of(mean):
+        chain = Chain()
+        chain.multiply(np.full((5, 1), 0.01))
+        chain.scale(1.0, np.full(1, 30.0), ParameterSource("bias"))
+        chain.normalise(np.full(1, mean), np.ones(1))
+        chain.function("sigmoid")
+        network = chain.network()
+        assert network.biases[0] == pytest.approx(30.0 - mean)
+        return score_error(network, schema, encoding, Twins(schema)).logits
+
+    assert error_of(30.0) > 60 * 2.0**-24
+    assert error_of(30.0) > error_of(0.0)
 
 
 @pytest.mark.parametrize("k", [None, 1, 2, 5])

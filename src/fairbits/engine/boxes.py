@@ -39,7 +39,7 @@ from fairbits.models import Activation, Network
 #: The relative error of one operation in float32 and in float64, and the smallest number of full precision in float32.
 SINGLE, DOUBLE, TINY = 2.0**-24, 2.0**-53, 2.0**-126
 #: Roundings of a term beside those of the sum: of its input and weight, of scales and biases that are folded into them.
-EXTRA = 8
+EXTRA = 12
 #: What a head or a smooth activation may be off by (16 units in the last place of 1), and the largest sum that float32
 #: holds with room to spare.
 HEAD, LARGEST = 2.0**-20, 1e37
@@ -141,6 +141,12 @@ def is_interval(attribute: Attribute) -> bool:
     return not attribute.discrete and not attribute.allowed
 
 
+def bias_sizes(network: Network) -> list[Doubles]:
+    """By layer, what biases come to in the model's own sums: at least their parts, where these were folded."""
+    sizes = [np.abs(b.astype(np.float64)) for b in network.biases]
+    return [np.maximum(some, parts) for some, parts in zip(sizes, network.folded or sizes, strict=True)]
+
+
 def _first_sums(
     network: Network, schema: Schema, encoding: Encoding, twins: Twins
 ) -> tuple[Doubles, Doubles, Doubles, Doubles, float]:
@@ -152,7 +158,7 @@ def _first_sums(
     bias = network.biases[0].astype(np.float64)
     low = bias
     high = bias
-    size = np.abs(bias)
+    size = bias_sizes(network)[0]
     lost = np.zeros(len(bias))
     step = math.inf
     for column, value in encoding.fixed.items():
@@ -181,14 +187,15 @@ def _first_sums(
 def exact_layers(network: Network, step: float, size: Doubles) -> list[bool]:
     """By layer: whether all its sums are exact in float32, because all numbers are multiples of a coarse enough step.
 
-    Of the first layer, ``step`` is that of its inputs and ``size`` what its sums come to.
+    Of the first layer, ``step`` is that of its inputs and ``size`` what its sums come to. Where scalings were folded
+    into layers, numbers are others than those that the library adds up.
     """
     found: list[bool] = []
     for layer, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         if layer:
             size = np.abs(b.astype(np.float64)) + np.abs(w.astype(np.float64)).T @ size
         step = min(step * quantum(w), quantum(b))
-        before = found[-1] if found else True
+        before = found[-1] if found else not network.folded
         relu = layer == 0 or network.activations_after[layer - 1].name in ("relu", "identity")
         found.append(before and relu and bool(2 * size.max() <= min(2.0**24 * step, LARGEST)))
     return found
@@ -240,7 +247,7 @@ def margin_cuts(threshold: float, *, linear: bool = False, lead: bool = False) -
 def score_error(network: Network, schema: Schema, encoding: Encoding, twins: Twins) -> ScoreError:
     """How far rounding can move the logits of anybody in the domain: bounds of all neurons, layer by layer."""
     weights = [w.astype(np.float64) for w in network.weights]
-    biases = [b.astype(np.float64) for b in network.biases]
+    biases, sizes = [b.astype(np.float64) for b in network.biases], bias_sizes(network)
     low, high, size, lost, step = _first_sums(network, schema, encoding, twins)
     exact = exact_layers(network, step, size)
     size = size + lost
@@ -263,7 +270,7 @@ def score_error(network: Network, schema: Schema, encoding: Encoding, twins: Twi
         w, b = weights[layer], biases[layer]
         up, down = np.maximum(w, 0.0), np.minimum(w, 0.0)
         reach = np.maximum(np.abs(below), np.abs(above)) + error
-        size = np.abs(b) + np.abs(w).T @ reach
+        size = sizes[layer] + np.abs(w).T @ reach
         low, high = b + up.T @ below + down.T @ above, b + up.T @ above + down.T @ below
         error = np.abs(w).T @ error
         if not exact[layer]:
@@ -453,7 +460,7 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
         np.array([one.wide for one in numeric], dtype=np.float64),
         np.array([[one.origin, one.gauge] for one in numeric], dtype=np.float64).reshape(-1, 2),
         np.ascontiguousarray(np.concatenate(spans, axis=1) if spans else nothing),
-        np.concatenate([still, *(np.abs(b) for b in biases[1:-1]), [margin.final_bias]]),
+        np.concatenate([still, *margin.sizes, [margin.final_bias]]),
         sum((one.drift * spans[i][:, 0] for i, one in enumerate(numeric)), np.zeros(len(bias))),
         np.where(exact, 0.0, gammas),
         0.0 if all(exact) else float(slacks[-1]),
@@ -508,6 +515,7 @@ class _Margin:
     curves: list[list[_Curve]]  # by hidden layer, by neuron
     first_sizes: Doubles
     first_biases: Doubles
+    sizes: list[Doubles]  # of the other hidden layers' biases
     final: Doubles
     final_bias: float
 
@@ -518,7 +526,8 @@ def _margin(network: Network, *, scored: bool) -> _Margin:
     biases = [b.astype(np.float64) for b in network.biases]
     after = zip(network.activations_after, biases[:-1], strict=True)
     curves = [[_curve_of(activation)] * len(b) for activation, b in after]
-    sizes, size = np.abs(weights[-1]), np.abs(biases[-1])
+    hidden = bias_sizes(network)
+    sizes, size = np.abs(weights[-1]), hidden[-1]
     if network.classes > 2:
         # The logits are a layer of their own; the others are taken together in pairs, until one is left. Of two leads,
         # min(a, b) = b - relu(b - a), and the logit over both is b - softplus(b - a).
@@ -536,6 +545,7 @@ def _margin(network: Network, *, scored: bool) -> _Margin:
         weights.append(leads.T)
         biases.append(np.zeros(1))
         sizes, size = np.abs(weights[-1]), np.zeros(1)
+        hidden += [np.zeros(len(b)) for b in biases[len(hidden) :]]
     elif network.head == "softmax":
         signs = np.where(np.arange(2) == network.favourable, 1.0, -1.0)
         weights[-1], biases[-1] = (weights[-1] @ signs)[:, None], np.array([biases[-1] @ signs])
@@ -543,12 +553,12 @@ def _margin(network: Network, *, scored: bool) -> _Margin:
         weights[-1], biases[-1] = -weights[-1], -biases[-1]
     sizes, size = sizes.sum(axis=1), size.sum()
     if len(weights) > 1:
-        first, still = np.abs(weights[0]), np.abs(biases[0])
+        first, still = np.abs(weights[0]), hidden[0]
     else:
         # Without hidden layers the sum passes through one neuron.
         first, still, sizes, size = sizes[:, None], np.array([size]), np.ones(1), np.zeros(())
         curves, weights, biases = [[_CURVES["identity"]]], [*weights, np.ones((1, 1))], [*biases, np.zeros(1)]
-    return _Margin(weights, biases, curves, first, still, sizes, float(size))
+    return _Margin(weights, biases, curves, first, still, hidden[1:-1], sizes, float(size))
 
 
 def _twins(first: Doubles, encoding: Encoding, twins: Twins, *, sizes: bool = False) -> Doubles:

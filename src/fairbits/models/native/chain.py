@@ -7,7 +7,7 @@ parameters that W and b came from, changed native weights can be written back in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -44,6 +44,9 @@ class Layer:
     bias: Matrix = field(default_factory=lambda: np.zeros(1))
     after: Matrix = field(default_factory=lambda: np.ones(1))
     shift: Matrix = field(default_factory=lambda: np.zeros(1))
+    #: The sizes of what the offset and the shift were made of, before it cancelled out.
+    offsets: Matrix = field(default_factory=lambda: np.zeros(1))
+    shifts: Matrix = field(default_factory=lambda: np.zeros(1))
     weights_from: ParameterSource | None = None
     bias_from: ParameterSource | None = None
     shift_from: ParameterSource | None = None
@@ -54,6 +57,19 @@ class Layer:
         weights = self.before[:, None] * self.matrix * self.after
         biases = (self.offset @ self.matrix + self.bias) * self.after + self.shift
         return weights, np.broadcast_to(biases, weights.shape[1:])
+
+    def sizes(self) -> Matrix:
+        """What the parts of each bias come to, before they cancel out."""
+        assert self.matrix is not None  # noqa: S101 - every closed layer has its product
+        inner = np.broadcast_to(self.offsets, len(self.matrix)) @ np.abs(self.matrix) + np.abs(self.bias)
+        return np.broadcast_to(inner * np.abs(self.after) + self.shifts, self.matrix.shape[1:])
+
+    @property
+    def plain(self) -> bool:
+        """Whether the layer is computed as a product and a bias, and nothing else."""
+        gains = [one.gain for one in (self.weights_from, self.bias_from) if one is not None]
+        parts = (self.before - 1, self.after - 1, self.offsets, self.shifts, np.array(gains) - 1)
+        return not any(np.any(part) for part in parts)
 
 
 class Chain:
@@ -87,11 +103,19 @@ class Chain:
         layer.matrix, layer.weights_from = np.asarray(matrix, dtype=np.float64), source
         self._open = layer
 
-    def scale(self, factor: Matrix | float, offset: Matrix | float, source: ParameterSource | None = None) -> None:
-        """Take a scaling: x ↦ factor · x + offset, value by value."""
+    def scale(
+        self,
+        factor: Matrix | float,
+        offset: Matrix | float,
+        source: ParameterSource | None = None,
+        *,
+        sizes: Matrix | None = None,
+    ) -> None:
+        """Take a scaling: x ↦ factor · x + offset, value by value; ``sizes`` are those of the offset's own parts."""
         self._going_on("a scaling")
         factor = np.asarray(factor, dtype=np.float64).ravel()
         offset = np.asarray(offset, dtype=np.float64).ravel()
+        sizes = np.abs(offset) if sizes is None else sizes
         if self._open is None:
             self._open = Layer(np.ones(self.width or 1), np.zeros(self.width or 1))
         layer = self._open
@@ -103,19 +127,21 @@ class Chain:
             width = max(len(layer.before), len(factor), len(offset))
             layer.before = np.broadcast_to(layer.before * factor, width)
             layer.offset = np.broadcast_to(layer.offset * factor + offset, width)
+            layer.offsets = layer.offsets * np.abs(factor) + sizes
         elif source is not None and layer.bias_from is None and plain:
             layer.bias, layer.bias_from = layer.bias + offset, source
         else:
             layer.shift_from = source if not layer.shift.any() else None
             layer.after, layer.shift = layer.after * factor, layer.shift * factor + offset
+            layer.shifts = layer.shifts * np.abs(factor) + sizes
 
     def normalise(
         self, mean: Matrix, spread: Matrix, gain: Matrix | float = 1.0, shift: Matrix | None = None, source: str = ""
     ) -> None:
         """Take a normalisation: x ↦ (x − mean) / spread · gain + shift, whose shift is a parameter of this name."""
-        factor = 1 / spread * gain
+        factor, start = 1 / spread * gain, np.zeros(1) if shift is None else shift
         moved = None if shift is None else ParameterSource(source, plus=mean * factor)
-        self.scale(factor, (0.0 if shift is None else shift) - mean * factor, moved)
+        self.scale(factor, start - mean * factor, moved, sizes=np.abs(start) + np.abs(mean * factor))
 
     def function(self, name: str, alpha: float | None = None) -> None:
         """Take an activation or a head by its plain name, with a usual slope where none is given."""
@@ -134,13 +160,16 @@ class Chain:
     def network(self, favourable: int | None = None) -> Network:
         if self._open is None and not self.layers:
             raise NotNative("it has no dense layer.")
-        weights, biases = zip(*(layer.folded() for layer in (*self.layers, self._finished())), strict=True)
+        layers = [*self.layers, self._finished()]
+        weights, biases = zip(*(layer.folded() for layer in layers), strict=True)
         outputs = weights[-1].shape[1]
         head: Head = self.head or ("softmax" if outputs > 1 else "linear")
         if head == "sigmoid" and outputs > 1:
             raise NotNative(f"it ends in {outputs} independent sigmoids; a decision needs one output or a softmax.")
         after = [layer.activation for layer in self.layers if layer.activation is not None]
-        return Network.build(weights, biases, activation=after, head=head, favourable=favourable)
+        found = Network.build(weights, biases, activation=after, head=head, favourable=favourable)
+        plain = all(layer.plain for layer in layers)
+        return found if plain else replace(found, folded=tuple(layer.sizes() for layer in layers))
 
     def parameters(self, network: Network) -> dict[str, Matrix]:
         """Foreign parameters with which the foreign model is the given network."""

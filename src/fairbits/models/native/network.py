@@ -164,6 +164,9 @@ class Network(SeveralClasses):
         What becomes of the outputs.
     favourable
         Position of the class whose probability is the score.
+    folded
+        By layer, the sizes of what was folded into each bias, where the model's own library computes scalings and
+        normalisations one by one, with roundings of its own; empty where it computes these layers as they are.
     """
 
     weights: tuple[Array, ...]
@@ -171,6 +174,7 @@ class Network(SeveralClasses):
     activations_after: tuple[Activation, ...]
     head: Head = "softmax"
     favourable: int = 1
+    folded: tuple[npt.NDArray[np.float64], ...] = ()
     #: How many inputs a row has, the outputs of every layer, and between how many classes it decides (0: a regression).
     inputs: int = field(init=False)
     widths: tuple[int, ...] = field(init=False)
