@@ -12,9 +12,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -556,3 +556,21 @@ def test_numbers_beyond_what_codes_tell_apart_keep_nobody_from_an_audit(wide: An
     if not kept:
         with pytest.raises(fairbits.FairbitsError, match="'account' has bounds beyond 1e15"):
             fairbits.Audit.from_table(lambda rows: rows.sex == "m", people, protected=["account"], **asked)
+
+
+def test_a_regressor_of_few_whole_numbers_predicts_amounts_and_no_classes() -> None:
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"sex": rng.integers(0, 2, 120), "hours": rng.integers(0, 9, 120)})
+    people["grade"] = people.hours + 3 * people.sex + rng.integers(0, 2, 120)
+    seen = people[["sex", "hours"]]
+    for model in (LinearRegression(), make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=0))):
+        audit = fairbits.Audit.from_table(model.fit(seen, people.grade), people, target="grade", protected=["sex"])
+        assert audit.subject.schema.regression
+        assert any("grade is taken for an amount" in note for note in audit.subject.notes)
+        found = audit.measure().to_frame()
+        for sex, place in ((0, "low"), (1, "high")):
+            assert found[place].to_numpy() == pytest.approx(model.predict(seen.assign(sex=sex)), rel=1e-5, abs=1e-5)
+    classifier = LogisticRegression(max_iter=999).fit(seen, people.grade)
+    assert not fairbits.Audit.from_table(
+        classifier, people, target="grade", protected=["sex"]
+    ).subject.schema.regression

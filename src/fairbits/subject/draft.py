@@ -37,7 +37,7 @@ from fairbits.domain import (
     with_held,
 )
 from fairbits.errors import FairbitsError, OptionError, SchemaError, TableError
-from fairbits.models import DEFAULTS, ModelOptions, order_note, read_model, speaks_of
+from fairbits.models import DEFAULTS, ModelOptions, attribute, order_note, read_model, speaks_of
 from fairbits.subject.export import document_of_schema
 from fairbits.subject.infer import infer_schema
 from fairbits.subject.quality import against_labels, quality_of
@@ -238,6 +238,16 @@ def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema,
     return tuple(others)
 
 
+def _is_regressor(model: Any) -> bool:
+    """Whether an object says, as scikit-learn's do, that it predicts amounts."""
+    tags = attribute(model, "__sklearn_tags__")
+    if not callable(tags) or isinstance(model, type):
+        return False
+    with suppress(Exception):  # a pipeline asks its last step, which is foreign code
+        return bool(tags().estimator_type == "regressor")
+    return False
+
+
 def _drafted(data: pa.Table, **asked: Any) -> Schema | None:
     try:
         return draft_schema(data, **asked)
@@ -323,6 +333,9 @@ def subject_of_table(
             raise SchemaError(f"{key} is {column!r}, which is protected or the target too; name another column.")
     raw, likely = RawTable(table, data), tuple(one.likely_group for one in chances)
     schema = draft_schema(data, **asked)
+    if len(schema.classes) > 2 and favourable is None and _is_regressor(model):
+        note = f"{target} is taken for an amount and not for {len(schema.classes)} classes, as the model predicts one."
+        schema = replace(schema, classes=(), favourable=None, notes=(*schema.notes, note))
 
     def coded(found: pa.Table, given: Any, one: Schema) -> Table:
         file = given if isinstance(given, str | Path) else None
