@@ -235,7 +235,7 @@ def test_few_people_and_one_group_say_what_cannot_be_known(tmp_path):
     _people(tmp_path, n=150)
     few = Audit.of(_subject(tmp_path, TABLE + 'score = "p"\n' + ATTRIBUTES)).proxies()
     assert few.attributes[0].score is None
-    assert "at least 200" in str(few.attributes[0].reason)
+    assert "need 200 people" in str(few.attributes[0].reason)
     _people(tmp_path, n=600, sexes="f")
     lonely = Audit.of(_subject(tmp_path, TABLE + 'score = "p"\n' + ATTRIBUTES)).proxies()
     assert "same value of sex" in str(lonely.attributes[0].reason)
