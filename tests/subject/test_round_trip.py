@@ -306,6 +306,19 @@ def test_a_model_s_own_threshold_decides(favourable: int) -> None:
     assert audit.measure().flip_rate.value == pytest.approx(own, abs=1e-12)
 
 
+@pytest.mark.parametrize("favourable", [0, 1])
+def test_catboost_s_own_threshold_decides(favourable: int, tmp_path: Path) -> None:
+    frame = people()[[*NUMBERS, "hired"]]
+    model = catboost.CatBoostClassifier(iterations=20, verbose=0, thread_count=1, allow_writing_files=False)
+    model.fit(frame[NUMBERS], frame["hired"]).set_probability_threshold(0.3)
+    model.save_model(str(tmp_path / "model.cbm"))
+    decided = np.asarray(model.predict(frame[NUMBERS]) == favourable)
+    for decider in (model, tmp_path / "model.cbm"):
+        audit = Audit.from_table(decider, frame, target="hired", protected=["age"], favourable=favourable)
+        assert audit.subject.quality.favourable_rate == pytest.approx(decided.mean(), abs=1e-12)
+        assert any("its own threshold" in note for note in audit.subject.notes)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_points_and_hazards_have_their_own_threshold(turned: bool) -> None:
     frame = people()

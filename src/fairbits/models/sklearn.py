@@ -225,6 +225,9 @@ def own_threshold(estimator: Any) -> float | None:
     final = taken_apart(winner(estimator))[1]
     if type(final).__name__ in _SHARES:
         return ABOVE_HALF
+    if type(final).__name__ == "CatBoostClassifier" and len(final.classes_) == 2:
+        known = final.get_probability_threshold()  # above which it decides for the last class
+        return None if known == 0.5 else float(np.nextafter(known, np.inf))
     name = {"TunedThresholdClassifierCV": "best_threshold_", "FixedThresholdClassifier": "threshold"}
     found = attribute(final, name.get(type(final).__name__, ""))
     if not isinstance(found, float | np.number) or attribute(final, "response_method") == "decision_function":
