@@ -100,7 +100,7 @@ def _datasets(making: Making) -> Part:
 
 
 def _question(name: str, making: Making) -> Part:
-    plan = ExperimentPlan.of(
+    plan = ExperimentPlan(
         name, making.subjects, making.work, budget=Budget(seconds=making.seconds), repeats=making.repeats
     )
     repeats = f" --repeats {making.repeats}" if making.repeats > 1 else ""
