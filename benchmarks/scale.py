@@ -9,6 +9,7 @@ import argparse
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from fairbits import Attribute, Schema
 from fairbits.data import load_subject
 from fairbits.engine.seen import keys_of
-from fairbits.scale import ExecutorOptions, Job, Listener, Signals, carry_out
+from fairbits.scale import ExecutorOptions, Job, Listener, carry_out
 from fairbits.scale.run import search
 from fairbits.search import Budget, Settings
 from fairbits.store import Run, RunWriter, TaskWriter, find_doubles, keep_doubles
@@ -137,7 +138,7 @@ def _shared(shared: Any) -> Any:
     return shared
 
 
-def _nothing(_: Any, shard: int, signals: Signals) -> int:  # noqa: ARG001
+def _nothing(_: Any, shard: int, stop: Callable[[], bool]) -> int:  # noqa: ARG001
     return shard
 
 

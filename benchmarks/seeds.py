@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.intervals import median_interval
+from fairbits.data import load_subject
 from fairbits.measure import evaluator_of
 from fairbits.paper.subjects import roster
 from fairbits.search import Budget, Settings, search_subject
@@ -51,7 +52,7 @@ def main() -> None:
     for note in subjects.notes:
         print(note, file=sys.stderr)
     for name in subjects.names:
-        subject = subjects.load(name)
+        subject = load_subject(name)
         cell(subject, 5_000, {})  # loads the kernels
         before = {"seeds": population(evaluator_of(subject).m), "chains": 1}
         cells = [
