@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import fairbits
@@ -209,3 +210,20 @@ def test_a_table_s_labels_say_which_way_round(scored: str, outputs: str) -> None
     kept = fairbits.Audit.from_table(made, frame.assign(action=words), **asked, as_is=True)
     turned = "because so its scores agree with the labels" in " ".join(subject.notes)
     assert turned == any("decides against the labels" in note for note in kept.subject.notes)
+
+
+@pytest.mark.parametrize(
+    ("classes", "favourable", "guessed"),
+    [
+        (("approved", "refused"), None, True),
+        (("approved", "refused"), "approved", False),
+        (("no", "yes"), None, False),
+        (("0", "1"), None, False),
+    ],
+)
+def test_who_is_favoured_is_no_silent_guess(classes: tuple[str, str], favourable: str | None, guessed: bool) -> None:
+    table = pa.table({"sex": ["f", "m"] * 20, "income": [*range(40)], "decided": [*classes] * 20})
+    schema = infer_schema(table, target="decided", protected=["sex"], favourable=favourable)
+    assert schema.favourable == (favourable or classes[1])
+    assert any("nobody said which class of decided is favourable" in note for note in schema.notes) is guessed
+    assert len(replace(schema, threshold=0.4).notes) == len(schema.notes)  # said once

@@ -45,6 +45,7 @@ from .schema import DecisionRule as DecisionRule
 from .schema import Schema as Schema
 from .schema import coarsened as coarsened
 from .schema import rule_words as rule_words
+from .schema import says_yes as says_yes
 from .schema import twins_of as twins_of
 from .table import Table as Table
 from .table import check_domain as check_domain

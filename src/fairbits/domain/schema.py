@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import Attribute, Codes
+from fairbits.domain.attribute import Attribute, Codes, is_number
 from fairbits.domain.rule import Rule
 from fairbits.errors import SchemaError, choose_from
 
@@ -24,6 +24,11 @@ from fairbits.errors import SchemaError, choose_from
 DEFAULT_THRESHOLD = 0.5
 #: More than one half: the cut-off of a classifier that gives a tie to its other class.
 ABOVE_HALF = 0.5 + 2.0**-53
+
+
+def says_yes(label: str) -> bool:
+    """Whether the last of sorted classes is the favourable one by what it says; of other words a person must know."""
+    return is_number(label) or label.strip().lower() in {"true", "yes", "y", "t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +277,10 @@ class Schema:
         if not self.classes and self.favourable is not None:
             raise SchemaError(f"favourable is {self.favourable!r}, but the target has no classes; name them.")
         if self.classes and self.favourable is None:
-            vars(self)["favourable"] = self.classes[-1]
+            last = vars(self)["favourable"] = self.classes[-1]
+            if self.order_guessed and not says_yes(last):
+                note = f"nobody said which class of {self.target} is favourable: {last!r} is taken, the last by name."
+                vars(self)["notes"] = (*self.notes, note)
         if self.favourable is not None and {*self.classes} == {"false", "true"}:
             vars(self)["favourable"] = self.favourable.lower()  # as Python and its tables spell truth values
         if self.classes and self.favourable not in self.classes:

@@ -139,7 +139,7 @@ def init(
     classes = subjects.infer_classes(data, target) if target in data.column_names else ()
     if favourable is None and classes and not silent:
         question = f"Which value of {target} is favourable ({', '.join(classes)})?"
-        favourable = _answer(question, "--favourable", default=classes[-1])
+        favourable = _answer(question, "--favourable", default=classes[-1] if domain.says_yes(classes[-1]) else None)
     drafted = audits.draft_subject(
         table,
         target=target,
