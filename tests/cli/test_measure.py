@@ -119,11 +119,11 @@ MISTAKES = {
         [],
         "leaves the stated domain in age (1 of 3 rows outside 1 to 5; first: 9 in row 3, line 4 of ",
     ),
-    "a missing value": (lambda f: (f / "table.csv").write_text(TABLE + ",Tech,1\n"), [], "'age' has 1 missing values"),
+    "a missing value": (lambda f: (f / "table.csv").write_text(TABLE + ",Tech,1\n"), [], "'age' has no value in 1 of"),
     "NaN": (
         lambda f: (f / "table.csv").write_text(TABLE + "nan,Tech,1\n"),
         [],
-        "'age' has 1 missing values",
+        "'age' has no value in 1 of",
     ),
     "too many twins": (
         lambda f: change(f, "high = 9", "high = 999999"),

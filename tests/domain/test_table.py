@@ -60,8 +60,8 @@ def test_a_target_of_numbers(people_schema: Schema, numbers: list) -> None:
             {"age": [1, 200, 300]},
             r"leaves the stated domain in age \(2 of 3 rows outside 1 to 3; first: 200 in row 2\)",
         ),
-        ({"age": [1.0, np.nan, 2.0]}, "column 'age' has 1 missing values"),
-        ({"age": [1, None, 2]}, "column 'age' has 1 missing values; fill or drop them"),
+        ({"age": [1.0, np.nan, 2.0]}, "column 'age' has no value in 1 of 3 rows"),
+        ({"age": [1, None, 2]}, "column 'age' has no value in 1 of 3 rows; fill or drop them"),
         ({"age": ["1", "x", "2"]}, "column 'age' .* none of its labels"),
         ({"hours": ["1", "x", "2"]}, "column 'hours' holds 'x', which is not a number"),
         (
@@ -70,7 +70,7 @@ def test_a_target_of_numbers(people_schema: Schema, numbers: list) -> None:
         ),
         ({"job": ["Sales", None, "Tech"]}, 'say missing = "model" of it'),
         ({"hired": ["yes", "no", "maybe"]}, "target 'hired' holds 'maybe'"),
-        ({"hired": ["yes", "no", None]}, "target 'hired' has 1 missing values"),
+        ({"hired": ["yes", "no", None]}, "target 'hired' has no value in 1 of 3 rows"),
         ({"income": [float("inf"), 1.0, 2.0]}, "not finite"),
     ],
 )

@@ -194,7 +194,7 @@ def test_numbers_and_days_are_said_as_people_write_them() -> None:
 
 @pytest.mark.parametrize("values", [[5, None, 7], ["a", None, "b"]])
 def test_a_gap_cannot_be_said(values: list[Any]) -> None:
-    with pytest.raises(FairbitsError, match=r"column 'amount' has 1 missing values.*first is row 2"):
+    with pytest.raises(FairbitsError, match=r"column 'amount' has no value in 1 of .*first is row 2"):
         Audit.from_texts(
             counted, pd.DataFrame({"amount": values}), template="{who} wants {amount}.", families={"n": {"who": SEX}}
         )

@@ -95,7 +95,7 @@ def test_points_decide_from_their_threshold_only() -> None:
         (lambda t: t.assign(id=range(len(t))), "nobody has a twin"),
         (lambda t: t[:0], "the table of twins has no rows"),
         (lambda t: t.drop(columns="p"), "score 'p' is not in the table"),
-        (lambda t: t.assign(race=None), "'race' has 48 missing values"),
+        (lambda t: t.assign(race=None), "'race' has no value in 48 of 48 rows"),
         (lambda t: t.assign(p="high"), "'high', which is not a number"),
     ],
 )
