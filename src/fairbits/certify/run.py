@@ -220,7 +220,7 @@ class _Ladder:
             self._note(f"nobody has more than {self.limit} classes, whatever the model is; at most {k} says nothing.")
             return
         if unknown == people:
-            self._note(f"of {whom.words} nothing is certain about {property_} after {seconds:.1f} s. {reason}")
+            self._note(f"after {seconds:.1f} s nothing is certain about {property_} of {whom.words}. {reason}")
             return
         at_most = (falsified + unknown) / people if share is None else share
         bound = at_most if property_ == "flips" else float(k or 0)
