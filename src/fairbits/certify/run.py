@@ -273,8 +273,8 @@ class _Ladder:
         if drawn:
             reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
         near = (
-            f" For {asked.doubtful:,} of them rounding at the cut-off decides: libraries that add up in another order may "
-            f"differ there."
+            f" For {asked.doubtful:,} of them rounding at the cut-off decides: libraries that add up in another order "
+            f"may differ there."
         )
         # Nobody who is known already is said to be rarer than they are.
         known = max([asked.bound, *(one.largest or 1 for one in self.found)]) if drawn else asked.bound

@@ -91,8 +91,8 @@ def codes_of_column(column: Any, attribute: Attribute, *, observed: bool = False
         return np.where(missing, attribute.gap, codes)
     if missing.any():
         raise TableError.of_row(
-            f"column {attribute.name!r} has no value in {missing.sum():,} of {len(missing):,} rows; fill or drop them, or say "
-            f'missing = "model" of it, if the model fills its own gaps; the first is in {ROW}.',
+            f"column {attribute.name!r} has no value in {missing.sum():,} of {len(missing):,} rows; fill or drop them, "
+            f'or say missing = "model" of it, if the model fills its own gaps; the first is in {ROW}.',
             int(np.argmax(missing)),
         )
     return codes
@@ -439,8 +439,8 @@ def whole_column(data: pa.Table, name: str, what: str) -> Any:
     column = plain(data[name])
     if column.null_count:
         raise TableError.of_row(
-            f"{what} {name!r} has no value in {column.null_count:,} of {len(column):,} rows; fill or drop those; the first is "
-            f"{ROW}.",
+            f"{what} {name!r} has no value in {column.null_count:,} of {len(column):,} rows; fill or drop those; the "
+            f"first is {ROW}.",
             int(np.argmax(numpy_of(column.is_null()))),
         )
     return column
