@@ -60,7 +60,7 @@ dist: $(VENV)/developer
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 matrix-%: dist
-	$(firstword $(wildcard $(HOME)/.pyenv/versions/$(*:lowest=3.11).*/bin/python) python$(*:lowest=3.11)) -m venv $(VENV)-$*
+	$(firstword $(wildcard $(HOME)/.pyenv/versions/$(*:lowest=3.11).*/bin/python) python$(*:lowest=3.11)) -m venv --clear $(VENV)-$*
 	$(BIN)/python -m tools.lowest $(filter lowest,$*) > $(VENV)-$*/constraints.txt
 	$(VENV)-$*/bin/python -m pip install --quiet --constraint $(VENV)-$*/constraints.txt dist/*.whl pandas polars "pytest>=8.4" "pytest-xdist>=3.6" "hypothesis>=6.100"
 	$(VENV)-$*/bin/python -m pytest -q $(CORE) -k "not ONNX" $(if $(filter lowest,$*),-W default::DeprecationWarning)
