@@ -268,8 +268,8 @@ def _without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
     )
 
 
-#: Combinations of protected values, unless somebody says otherwise.
-MAX_TWINS = 1000
+#: Combinations of protected values that a draft allows, unless somebody says otherwise.
+DRAFTED_TWINS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ def subject_of_table(
     protected: Iterable[str],
     favourable: object = None,
     ignored: Iterable[str] = (),
-    max_twins: int = MAX_TWINS,
+    max_twins: int = DRAFTED_TWINS,
     threshold: float | None = None,
     name: str = "subject",
     person: str | None = None,

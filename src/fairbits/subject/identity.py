@@ -73,7 +73,7 @@ MANNER = frozenset(
     )
 )
 #: Scores in a probe, and twins of one person among them.
-PROBED, MAX_TWINS = 256, 16
+PROBED, PROBED_TWINS = 256, 16
 #: Scores of it that are asked again before an identity is used a second time.
 AGAIN = 16
 #: So many of them may come out otherwise on their own: neighbours at the same distance, told apart by rounding.
@@ -433,7 +433,7 @@ def probed_people(schema: Schema, table: Table) -> Codes:
     if not schema.protected:
         return table.codes[_evenly(len(table), PROBED)].copy()
     twins = Twins(schema)
-    chosen = _evenly(twins.m, min(twins.m, MAX_TWINS))
+    chosen = _evenly(twins.m, min(twins.m, PROBED_TWINS))
     rows = _evenly(len(table), PROBED // len(chosen))
     people = np.repeat(table.codes[rows], len(chosen), axis=0)
     people[:, twins.columns] = np.tile(twins.values[chosen], (len(rows), 1))
