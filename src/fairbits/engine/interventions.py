@@ -95,7 +95,7 @@ class Counts(NamedTuple):
     hits: NDArray[np.int64]
 
 
-class Missing(NamedTuple):
+class ImpossibleTwins(NamedTuple):
     """Twins that cannot exist; both are empty where all can.
 
     ``gaps`` are 0 for those that can and infinity for those that cannot, (tile, twin, person): added to a score they
@@ -156,31 +156,31 @@ def count_k(tile, start, m, tolerance):
 
 
 @inlined
-def score_tile(program, tile, near, held, slot, twin, people, m, missing, gap, threshold):
+def score_tile(program, tile, near, held, slot, twin, people, m, impossible, gap, threshold):
     """Keep the scores of one twin under one intervention, or of several, and count the favourable decisions."""
     score, favourable, trouble = score_of(program, tile, near, threshold)
     at, scores = held.sums + slot * PEOPLE, held.scores + slot * m * PEOPLE
     if PEOPLE // people > 1:
-        part_twins(program, tile, score, favourable, scores, at, twin, people, m, missing.gaps, gap)
+        part_twins(program, tile, score, favourable, scores, at, twin, people, m, impossible.gaps, gap)
     else:
-        if missing.gaps.size:
-            favourable = if_greater(load(missing.gaps, gap + twin * PEOPLE), splat(ZERO), splat(ZERO), favourable)
+        if impossible.gaps.size:
+            favourable = if_greater(load(impossible.gaps, gap + twin * PEOPLE), splat(ZERO), splat(ZERO), favourable)
         store(tile, at, add(load(tile, at), favourable))
         store(tile, scores + twin * PEOPLE, score)
     return trouble
 
 
 @inlined
-def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, missing, first):
+def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, impossible, first):
     """Count the classes under one intervention of the block and write the people's figures."""
     tile, at, width = scratch.tile, held.scores + slot * m * PEOPLE, ruler.tolerance
     if ruler.grid:
         to_bins(tile, at, m, ruler.epsilon, ruler.last)
         width = HALF
-    if missing.gaps.size:
+    if impossible.gaps.size:
         for twin in range(m):
             place = at + twin * PEOPLE
-            store(tile, place, add(load(tile, place), load(missing.gaps, first * m + twin * PEOPLE)))
+            store(tile, place, add(load(tile, place), load(impossible.gaps, first * m + twin * PEOPLE)))
     if ruler.classes:
         sweep(tile, at, m, width, ruler.terms, scratch, counts.k, counts.q_1, row, people)
     else:
@@ -189,7 +189,7 @@ def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, m
             counts.k[row + person] = max(np.int32(tile[program.near + person]), np.int32(1))
     for person in range(people):
         favoured = tile[held.sums + slot * PEOPLE + person]
-        twins = missing.twins[first + person] if missing.gaps.size else np.float32(m)
+        twins = impossible.twins[first + person] if impossible.gaps.size else np.float32(m)
         counts.flips[row + person] = ZERO < favoured < twins
 
 
@@ -211,7 +211,7 @@ def count_right(tile, near, held, slot, decision, threshold, truth):
 
 
 @compiled
-def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all, missing, decision):  # noqa: PLR0912
+def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all, impossible, decision):  # noqa: PLR0912
     """Figures of people under every intervention, or how many rows each leaves decided as labelled.
 
     Each twin runs through the layers that no intervention changes, and up to the pre-activation after them, as if that
@@ -262,7 +262,7 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
                         count_right(tile, near, held, do - low, decision, ruler.threshold, truth)
                     else:
                         found = score_tile(
-                            program, tile, near, held, do - low, twin, people, m, missing, gap, ruler.threshold
+                            program, tile, near, held, do - low, twin, people, m, impossible, gap, ruler.threshold
                         )
                         trouble = add(trouble, found)
             if not harmless(trouble):
@@ -274,7 +274,7 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
                 else:
                     row = do * people_in_all + start + first
                     write_figures(
-                        program, scratch, held, do - low, m, ruler, counts, row, people, missing, start + first
+                        program, scratch, held, do - low, m, ruler, counts, row, people, impossible, start + first
                     )
     return -1
 
@@ -433,7 +433,7 @@ def _by_layer(
     threads: int | None,
 ) -> Iterator[tuple[NDArray[np.int64], Counts]]:
     """Which interventions are in a layer, and what becomes of all people under each; layer by layer."""
-    missing, n, lock, widths = _missing(valid), len(people), threading.Lock(), plan.program.widths
+    impossible, n, lock, widths = _impossible(valid), len(people), threading.Lock(), plan.program.widths
     plan.fused |= bool((widths[:-1] * widths[1:]).max(initial=0) <= FASTER)
     layers: dict[int, list[int]] = {}
     for number, do in enumerate(dos):
@@ -460,7 +460,9 @@ def _by_layer(
             own = counts._replace(hits=np.zeros_like(counts.hits))
             if plan.fused:
                 buffer = scratch(plan.program, size)
-                faulty = study_chunk(plan.program, buffer, part, count, start, held, ruler, own, n, missing, decision)
+                faulty = study_chunk(
+                    plan.program, buffer, part, count, start, held, ruler, own, n, impossible, decision
+                )
             elif decision.labels.size:
                 faulty = _hits_wide(plan, part[:count], start, held, ruler, own, decision)
             else:
@@ -533,16 +535,16 @@ def _hits_wide(
     return -1
 
 
-def _missing(valid: NDArray[np.bool_] | None) -> Missing:
-    """As the kernel takes it; a tile more than needed, because who is to blame is looked for from any person on."""
+def _impossible(valid: NDArray[np.bool_] | None) -> ImpossibleTwins:
+    """As the kernel takes them; a tile more than needed, because who is to blame is looked for from any person on."""
     if valid is None:
-        return Missing(np.empty(0, np.float32), np.empty(0, np.float32))
+        return ImpossibleTwins(np.empty(0, np.float32), np.empty(0, np.float32))
     n, m = valid.shape
     tiles = -(-n // PEOPLE) + 1
     gaps = np.zeros((tiles * PEOPLE, m), np.float32)
     gaps[:n][~valid] = np.inf
     laid = np.ascontiguousarray(gaps.reshape(tiles, PEOPLE, m).transpose(0, 2, 1)).ravel()
-    return Missing(laid, valid.sum(axis=1).astype(np.float32))
+    return ImpossibleTwins(laid, valid.sum(axis=1).astype(np.float32))
 
 
 def _held(plan: Plan, layer: int, dos: Sequence[Do]) -> tuple[Held, int]:
