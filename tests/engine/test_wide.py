@@ -16,7 +16,7 @@ from fairbits.engine import (
     ACTIVATIONS,
     accuracies,
     evaluate,
-    foresight,
+    forecast,
     gradients,
     masked,
     scores,
@@ -160,7 +160,7 @@ def test_gradients_are_those_of_the_kernels(activation, head):
     plan, codes, chosen = through_numpy(fused), random_codes(fused, 50), np.arange(50) % 5
     expected = gradients(fused, codes, chosen)
     np.testing.assert_allclose(gradients(plan, codes, chosen), expected, rtol=0, atol=2e-6)
-    inner, expected = foresight(plan, codes, chosen).inner, foresight(fused, codes, chosen).inner
+    inner, expected = forecast(plan, codes, chosen).inner, forecast(fused, codes, chosen).inner
     np.testing.assert_allclose(inner, expected, rtol=0, atol=2e-6)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairbits.domain import Encoding, Lookup, Numeric
-from fairbits.engine import Foresight, arranged, contributions_through
-from fairbits.engine.kernels.moves import CHANGES, NOTHING_KNOWN, Domain, Outlook, change_some, margins, more, tries
+from fairbits.engine import TwinForecast, arranged, contributions_through
+from fairbits.engine.kernels.moves import CHANGES, NOTHING_KNOWN, Domain, Forecast, change_some, margins, more, tries
 
 COLUMNS = np.arange(4)
 DOMAIN = Domain(
@@ -27,19 +27,19 @@ def members(rng: np.random.Generator, n: int) -> np.ndarray:
 NUMBERS = Encoding([Numeric(0), Numeric(1), Numeric(2), Numeric(3)])
 
 
-def foresight(gradients: np.ndarray, encoding: Encoding = NUMBERS) -> Foresight:
+def twin_forecast(gradients: np.ndarray, encoding: Encoding = NUMBERS) -> TwinForecast:
     slopes = encoding.pull_back(gradients, np.zeros((len(gradients), 4)))
-    return Foresight(slopes.astype(np.float32), arranged(gradients, encoding))
+    return TwinForecast(slopes.astype(np.float32), arranged(gradients, encoding))
 
 
-def outlook(rng: np.random.Generator, n: int) -> Outlook:
+def forecast(rng: np.random.Generator, n: int) -> Forecast:
     low, high = rng.normal(size=(2, n, 4))
-    return Outlook(-rng.random(n), rng.random(n), foresight(low), foresight(high))
+    return Forecast(-rng.random(n), rng.random(n), twin_forecast(low), twin_forecast(high))
 
 
 def changed_by(
     values: np.ndarray,
-    known: Outlook,
+    known: Forecast,
     rng: np.random.Generator,
     *,
     encoding: Encoding = NUMBERS,
@@ -52,7 +52,7 @@ def changed_by(
 @pytest.mark.parametrize("slopes", [False, True])
 def test_a_few_values_change_and_stay_in_the_domain(rng: np.random.Generator, slopes: bool) -> None:
     values = members(rng, 5000)
-    known = outlook(rng, 5000) if slopes else NOTHING_KNOWN
+    known = forecast(rng, 5000) if slopes else NOTHING_KNOWN
     changed = changed_by(values, known, rng)
     assert ((DOMAIN.low <= changed) & (changed <= DOMAIN.high)).all()
     assert (changed[:, DOMAIN.discrete] == np.rint(changed[:, DOMAIN.discrete])).all()
@@ -64,7 +64,7 @@ def test_a_few_values_change_and_stay_in_the_domain(rng: np.random.Generator, sl
 
 
 def test_threads_do_not_change_proposals(rng: np.random.Generator) -> None:
-    values, known = members(rng, 4000), outlook(rng, 4000)
+    values, known = members(rng, 4000), forecast(rng, 4000)
     one, two = (changed_by(values, known, np.random.default_rng(1), threads=threads) for threads in (1, 2))
     assert np.array_equal(one, two)
 
@@ -79,12 +79,12 @@ def changed_among_many(first: Numeric | Lookup, gradients: np.ndarray, rng: np.r
     encoding = Encoding([first, *(Numeric(width + i) for i in range(WIDE - 1))])
     slopes = np.zeros((n, encoding.width))
     slopes[:, :width] = gradients
-    known = Foresight(
+    known = TwinForecast(
         encoding.pull_back(slopes, np.full((n, WIDE), 6.0)).astype(np.float32), arranged(slopes, encoding)
     )
-    outlook = Outlook(np.full(n, -1.0), np.full(n, 1.0), known, known)
+    forecast = Forecast(np.full(n, -1.0), np.full(n, 1.0), known, known)
     contributions = contributions_through(encoding, MANY.columns)
-    return change_some(MANY, np.full((n, WIDE), 6.0), contributions, outlook, rng, twins=2, threads=1)
+    return change_some(MANY, np.full((n, WIDE), 6.0), contributions, forecast, rng, twins=2, threads=1)
 
 
 def test_what_would_bring_the_twins_together_is_passed_over(rng: np.random.Generator) -> None:

@@ -10,11 +10,11 @@ from .evaluation import masked as masked
 from .evaluation import scores as scores
 from .evaluation import vectors as vectors
 from .gradient import Contributions as Contributions
-from .gradient import Foresight as Foresight
+from .gradient import TwinForecast as TwinForecast
 from .gradient import arranged as arranged
 from .gradient import contributions_of as contributions_of
 from .gradient import contributions_through as contributions_through
-from .gradient import foresight as foresight
+from .gradient import forecast as forecast
 from .gradient import gradients as gradients
 from .interventions import Effects as Effects
 from .interventions import accuracies as accuracies
@@ -33,7 +33,7 @@ from .kernels.lanes import ACTIVATIONS as ACTIVATIONS
 from .kernels.moves import NOTHING_KNOWN as NOTHING_KNOWN
 from .kernels.moves import SHORTNESS as SHORTNESS
 from .kernels.moves import Domain as Domain
-from .kernels.moves import Outlook as Outlook
+from .kernels.moves import Forecast as Forecast
 from .kernels.moves import change_some as change_some
 from .kernels.moves import margins as margins
 from .kernels.partition import Partition as Partition

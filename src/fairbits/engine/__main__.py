@@ -46,12 +46,12 @@ def score() -> None:
 def slope() -> None:
     """The kernel of gradients, and that of the moves that they guide."""
     found = plan.plan_of(NETWORK, ENCODING, TWINS)
-    foreseen = gradient.foresight(found, PEOPLE, np.zeros(2, np.int64), threads=1)
+    foreseen = gradient.forecast(found, PEOPLE, np.zeros(2, np.int64), threads=1)
     columns = np.array(SCHEMA.free_columns, np.int64)
     domain = moves.Domain(columns, np.zeros(2), np.ones(2), np.ones(2), np.ones(2, np.bool_))
-    outlook = moves.Outlook(np.zeros(2), np.ones(2), foreseen, foreseen)
+    forecast = moves.Forecast(np.zeros(2), np.ones(2), foreseen, foreseen)
     contributions = gradient.contributions_of(found, columns)
-    moves.change_some(domain, PEOPLE, contributions, outlook, np.random.default_rng(0), twins=2, threads=1)
+    moves.change_some(domain, PEOPLE, contributions, forecast, np.random.default_rng(0), twins=2, threads=1)
 
 
 def study() -> None:

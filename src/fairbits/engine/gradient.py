@@ -33,7 +33,7 @@ Table = tuple[int, int, NDArray[Any]]
 ZERO = np.float32(0)
 
 
-class Foresight(NamedTuple):
+class TwinForecast(NamedTuple):
     """Gradients of some people, each taken as one of its twins."""
 
     slopes: Floats
@@ -97,7 +97,7 @@ def _contributions(columns: Columns, tables: dict[int, Table]) -> Contributions:
 
 
 @inlined
-def foresee(contributions, one, other, at, attribute, here, there, found):
+def forecast_change(contributions, one, other, at, attribute, here, there, found):
     """Change of the margin, to first order, when a tabled attribute changes, along two gradients."""
     size, table = contributions.sizes[attribute], contributions.tables[attribute]
     start = at + contributions.starts[attribute]
@@ -131,11 +131,11 @@ def gradients(
     return result
 
 
-def foresight(plan: Plan, codes: NDArray[np.float64], twins: ArrayLike, *, threads: int | None = None) -> Foresight:
+def forecast(plan: Plan, codes: NDArray[np.float64], twins: ArrayLike, *, threads: int | None = None) -> TwinForecast:
     """Slopes and inner gradients with which any change of any code can be forecast: see ``Contributions``."""
     codes = np.asarray(codes, dtype=np.float64)
     width = round_up(int(plan.program.widths[0])) if plan.adjoint.table_columns.size else 0
-    found = Foresight(np.zeros(codes.shape, np.float32), np.zeros((len(codes), width), np.float32))
+    found = TwinForecast(np.zeros(codes.shape, np.float32), np.zeros((len(codes), width), np.float32))
     _run(plan, codes, twins, (found.slopes, found.inner.ravel()), threads)
     return found
 

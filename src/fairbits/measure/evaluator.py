@@ -33,16 +33,16 @@ from fairbits.engine import (
     Contributions,
     Effects,
     Evaluation,
-    Foresight,
     Plan,
     TreePlan,
+    TwinForecast,
     arranged,
     check_epsilon,
     check_partition,
     contributions_of,
     contributions_through,
     evaluate,
-    foresight,
+    forecast,
     gradients,
     masked,
     one_core,
@@ -318,18 +318,18 @@ class Evaluator:
         return self.encoding.pull_back(self._input_gradients(rows), rows)
 
     def contributions(self, columns: npt.NDArray[np.integer[Any]]) -> Contributions:
-        """Contributions of codes to the sums at which :meth:`foresight` takes gradients."""
+        """Contributions of codes to the sums at which :meth:`forecast` takes gradients."""
         if self._plan is not None:
             return contributions_of(self._plan, columns)
         return contributions_through(self.encoding, columns)
 
-    def foresight(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
+    def forecast(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> TwinForecast:
         """First-order forecast of what changes of code do to the logit margin, at one twin of each person."""
         if self._plan is not None:
-            return foresight(self._plan, codes, self._stands_for(codes, twins), threads=self.threads)
+            return forecast(self._plan, codes, self._stands_for(codes, twins), threads=self.threads)
         rows = self.twins.as_twins(codes, twins)
         found = self._input_gradients(rows)
-        return Foresight(self.encoding.pull_back(found, rows).astype(np.float32), arranged(found, self.encoding))
+        return TwinForecast(self.encoding.pull_back(found, rows).astype(np.float32), arranged(found, self.encoding))
 
     def _input_gradients(self, rows: Codes) -> npt.NDArray[np.floating[Any]]:
         require(self.model, HasGradients, "this search")

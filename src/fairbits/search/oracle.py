@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, with_stand_ins
-from fairbits.engine import Evaluation, Foresight, Keys, Seen, keys_of
+from fairbits.engine import Evaluation, Keys, Seen, TwinForecast, keys_of
 from fairbits.search.budget import Budget, BudgetSpent, Replay, Stopped, Tally
 from fairbits.search.problem import Indices, Problem
 
@@ -194,12 +194,12 @@ class Oracle:
         self._spend(len(people))
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
 
-    def foresight(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
+    def forecast(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> TwinForecast:
         """First-order forecast of what changes of the free attributes do, at one twin of each person: slopes along the
         free attributes, and gradients at the first layer's sums.
         """
         self._spend(len(people))
-        found = self.evaluator.foresight(people, twins)
+        found = self.evaluator.forecast(people, twins)
         return found._replace(slopes=np.take(found.slopes, self.problem.free, axis=1))
 
     def again(self, people: Codes) -> Evaluation:

@@ -246,7 +246,7 @@ def prepare(problem: Problem, strategy: Strategy, *, learn: bool = True) -> None
     problem.evaluator.evaluate(sample_row)
     if isinstance(problem.evaluator.model, HasGradients):
         problem.evaluator.gradients(sample_row, np.zeros(1, dtype=np.int64))
-        problem.evaluator.foresight(sample_row, np.zeros(1, dtype=np.int64))
+        problem.evaluator.forecast(sample_row, np.zeros(1, dtype=np.int64))
     if learn and strategy.rounds is None:
         _ = problem.partitions
     strategy.prepare(problem)

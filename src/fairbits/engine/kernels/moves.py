@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.gradient import Contributions, Foresight, foresee
+from fairbits.engine.gradient import Contributions, TwinForecast, forecast_change
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.seen import GOLDEN, mixed
 from fairbits.engine.threads import spread
@@ -54,16 +54,16 @@ class Domain(NamedTuple):
     discrete: NDArray[np.bool_]
 
 
-class Outlook(NamedTuple):
+class Forecast(NamedTuple):
     """What is known about the members: logit margins of their extreme twins, and what changes do to these."""
 
     low: Floats
     high: Floats
-    below: Foresight
-    above: Foresight
+    below: TwinForecast
+    above: TwinForecast
 
 
-NOTHING_KNOWN = Outlook(np.empty(0), np.empty(0), *2 * [Foresight(*2 * [np.empty((0, 0), np.float32)])])
+NOTHING_KNOWN = Forecast(np.empty(0), np.empty(0), *2 * [TwinForecast(*2 * [np.empty((0, 0), np.float32)])])
 
 
 def tries(attributes: int, twins: int) -> int:
@@ -84,7 +84,7 @@ def change_some(
     domain: Domain,
     people: Floats,
     contributions: Contributions,
-    outlook: Outlook,
+    forecast: Forecast,
     rng: np.random.Generator,
     *,
     twins: int,
@@ -97,7 +97,7 @@ def change_some(
     changed = np.array(people, order="C")
 
     def run(start: int, stop: int) -> None:
-        change_chunk(domain, contributions, outlook, habits, key, changed, start, stop)
+        change_chunk(domain, contributions, forecast, habits, key, changed, start, stop)
 
     spread(run, len(people), _WORK, threads)
     return changed
@@ -146,15 +146,16 @@ def drawn(key, place):
 
 
 @compiled
-def change_chunk(domain, contributions, outlook, habits, key, people, start, stop):
+def change_chunk(domain, contributions, forecast, habits, key, people, start, stop):
     """Change some values of each of the members of a range."""
-    known, (attempts, second) = len(outlook.low) > 0, habits
-    low_inner, high_inner, sums = outlook.below.inner.ravel(), outlook.above.inner.ravel(), outlook.below.inner.shape[1]
+    known, (attempts, second) = len(forecast.low) > 0, habits
+    low_inner, high_inner = forecast.below.inner.ravel(), forecast.above.inner.ravel()
+    sums = forecast.below.inner.shape[1]
     foreseen = np.empty(4, np.float32)
     for i in range(start, stop):
         place = i * (2 + attempts * CHANGES)
         hasty = not known or drawn(key, place) < BOLD
-        low, high = (outlook.low[i], outlook.high[i]) if known else (0.0, 0.0)
+        low, high = (forecast.low[i], forecast.high[i]) if known else (0.0, 0.0)
         agreed = known and (low >= 0.0 or high < 0.0)
         changes = CHANGES if hasty or agreed or drawn(key, place + 1) < second else 1
         before = -1
@@ -169,11 +170,11 @@ def change_chunk(domain, contributions, outlook, habits, key, people, start, sto
                 promise, below, above = 0.0, np.float32(0), np.float32(0)
                 if known:
                     if contributions.tabled[j]:
-                        foresee(contributions, low_inner, high_inner, i * sums, j, here, there, foreseen)
+                        forecast_change(contributions, low_inner, high_inner, i * sums, j, here, there, foreseen)
                         below, above = foreseen[0], foreseen[1]
                     else:
                         way = np.float32(there - here)
-                        below, above = outlook.below.slopes[i, j] * way, outlook.above.slopes[i, j] * way
+                        below, above = forecast.below.slopes[i, j] * way, forecast.above.slopes[i, j] * way
                     promise = min(high + above, -low - below) - DOUBT * max(abs(above), abs(below))
                 if promise > best:
                     chosen, value, best = j, there, promise

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fairbits.domain import DEFAULT_THRESHOLD, Codes, Doubles
-from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Outlook, change_some, margins
+from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Forecast, change_some, margins
 from fairbits.measure import Measure, effective_classes
 from fairbits.models import HasGradients
 from fairbits.search.oracle import Oracle
@@ -134,15 +134,15 @@ class Members:
         self._oracle, self._problem = oracle, problem
         self.people, self.figures, self.heights = people, figures, self.height(figures)
         self._domain = domain_of(problem)
-        self._foresees = isinstance(oracle.evaluator.model, HasGradients) and not problem.schema.regression
+        self._forecasts = isinstance(oracle.evaluator.model, HasGradients) and not problem.schema.regression
         self._contributions = oracle.evaluator.contributions(problem.free)
         self._moved = np.zeros(len(people), dtype=np.int64)
         free = set(problem.free.tolist())
         self._thresholds = {column: at for column, at in oracle.evaluator.thresholds.items() if column in free}
         self._discrete = np.array([attribute.discrete for attribute in problem.schema.attributes])
-        if self._foresees:
-            self._below = oracle.foresight(people, figures.low_twin)
-            self._above = oracle.foresight(people, figures.high_twin)
+        if self._forecasts:
+            self._below = oracle.forecast(people, figures.low_twin)
+            self._above = oracle.forecast(people, figures.high_twin)
 
     def height(self, figures: Evaluation) -> Doubles:
         """The height of people with these figures, by the subject's threshold."""
@@ -156,7 +156,7 @@ class Members:
             self._domain,
             self.people,
             self._contributions,
-            self._outlook(),
+            self._forecast(),
             rng,
             twins=evaluator.m,
             threads=evaluator.threads,
@@ -174,7 +174,7 @@ class Members:
 
     def step_to_boundary(self, proposed: Codes, rng: np.random.Generator) -> None:
         """Move half of the members whose twins all score alike towards the decision boundary instead."""
-        if not self._foresees:
+        if not self._forecasts:
             return
         stuck = np.flatnonzero((self.figures.k == 1) & (rng.random(len(self.people)) < 0.5))
         if len(stuck) == 0:
@@ -191,16 +191,16 @@ class Members:
         self.figures = self.figures.updated(who, figures)
         self._moved[who] += 1
 
-    def _outlook(self) -> Outlook:
+    def _forecast(self) -> Forecast:
         """Margins as they are; gradients as they were at most ``PATIENCE`` changes ago."""
-        if not self._foresees:
+        if not self._forecasts:
             return NOTHING_KNOWN
         due = np.flatnonzero(self._moved >= PATIENCE)
         people, figures = self.people[due], self.figures
         for known, twins in ((self._below, figures.low_twin), (self._above, figures.high_twin)):
-            known.slopes[due], known.inner[due] = self._oracle.foresight(people, twins[due])
+            known.slopes[due], known.inner[due] = self._oracle.forecast(people, twins[due])
         self._moved[due] = 0
-        return Outlook(margins(figures.low), margins(figures.high), self._below, self._above)
+        return Forecast(margins(figures.low), margins(figures.high), self._below, self._above)
 
 
 def look_around(oracle: Oracle, members: Members, seeds: Indices, looked: set[bytes]) -> None:

@@ -8,8 +8,16 @@ import pytest
 from test_engine_gradients import exact, make_schema, mixed_encoding
 
 from fairbits.domain import Encoding, Twins, Unseen
-from fairbits.engine import Foresight, arranged, contributions_of, contributions_through, foresight, gradients, plan_of
-from fairbits.engine.gradient import foresee
+from fairbits.engine import (
+    TwinForecast,
+    arranged,
+    contributions_of,
+    contributions_through,
+    forecast,
+    gradients,
+    plan_of,
+)
+from fairbits.engine.gradient import forecast_change
 from fairbits.models import Network
 from tests.conftest import random_network, random_people
 
@@ -19,7 +27,7 @@ def _foreseen(contributions, one, other, width, attributes, here, there):  # typ
     result, found = np.zeros((len(here), 2)), np.empty(4, np.float32)
     for i in range(len(here)):
         if contributions.tabled[attributes[i]]:
-            foresee(contributions, one, other, i * width, attributes[i], here[i], there[i], found)
+            forecast_change(contributions, one, other, i * width, attributes[i], here[i], there[i], found)
             result[i, 0], result[i, 1] = found[0], found[1]
     return result
 
@@ -44,7 +52,7 @@ class Changes:
         difference = encoding.encode(changed).astype(np.float64) - encoding.encode(self.rows)
         return (exact(network).gradients(encoding.encode(self.rows)) * difference).sum(axis=1)
 
-    def foreseen(self, contributions, known: Foresight) -> np.ndarray:  # type: ignore[no-untyped-def]
+    def foreseen(self, contributions, known: TwinForecast) -> np.ndarray:  # type: ignore[no-untyped-def]
         i, column = np.arange(len(self.people)), self.columns[self.attributes]
         here, there = self.people[i, column], self.others[i, column]
         both = known.inner.ravel(), (2 * known.inner).ravel()
@@ -72,13 +80,13 @@ def test_a_change_does_what_the_gradient_says(kind: str, hidden: tuple[int, ...]
     scale = np.abs(expected).max()
 
     plan = plan_of(network, encoding, changes.twins)
-    known = foresight(plan, changes.people, changes.chosen, threads=1)
+    known = forecast(plan, changes.people, changes.chosen, threads=1)
     native = changes.foreseen(contributions_of(plan, changes.columns), known)
     np.testing.assert_allclose(native / scale, expected / scale, rtol=0, atol=1e-5)
 
     by_inputs = network.gradients(encoding.encode(changes.rows))
     slopes = encoding.pull_back(by_inputs, changes.rows).astype(np.float32)
-    by_input = Foresight(slopes, arranged(by_inputs, encoding))
+    by_input = TwinForecast(slopes, arranged(by_inputs, encoding))
     foreign = changes.foreseen(contributions_through(encoding, changes.columns), by_input)
     np.testing.assert_allclose(foreign / scale, expected / scale, rtol=0, atol=1e-5)
 
@@ -87,7 +95,7 @@ def test_threads_do_not_change_it(rng: np.random.Generator) -> None:
     changes = Changes(rng, 5000)
     encoding = Encoding.one_hot(changes.schema)
     plan = plan_of(random_network(rng, (encoding.width, 64, 32, 2)), encoding, changes.twins)
-    one, two = (foresight(plan, changes.people, changes.chosen, threads=threads) for threads in (1, 2))
+    one, two = (forecast(plan, changes.people, changes.chosen, threads=threads) for threads in (1, 2))
     assert np.array_equal(one.slopes, two.slopes)
     assert np.array_equal(one.inner, two.inner)
     assert not one.inner[:, 64:].any()  # the rest of the last tile
@@ -97,7 +105,7 @@ def test_without_tables_slopes_are_all_there_is(rng: np.random.Generator) -> Non
     changes = Changes(rng)
     encoding = Encoding.identity(changes.schema)
     plan = plan_of(random_network(rng, (encoding.width, 9, 2)), encoding, changes.twins)
-    known = foresight(plan, changes.people, changes.chosen)
+    known = forecast(plan, changes.people, changes.chosen)
     assert known.inner.shape == (len(changes.people), 0)
     assert np.array_equal(known.slopes, gradients(plan, changes.people, changes.chosen))
     assert not contributions_of(plan, changes.columns).tabled.any()
