@@ -26,7 +26,7 @@ from fairbits.report.compute import MEASURED, kept_measurement, measure_rows
 from fairbits.search import Settings, search_subject
 from fairbits.store import Run, subject_of, write_json
 from fairbits.subject import Identity, Probe, check_identity, differences, identity_of, make_subject
-from fairbits.subject.identity import INGREDIENTS, MANNER, origin_of
+from fairbits.subject.identity import INGREDIENTS, NEUTRAL_OPTIONS, origin_of
 from tests.repair.conftest import SCHEMA, people, wired, write_subject
 
 THREE = replace(SCHEMA, classes=("no", "maybe", "yes"))
@@ -136,7 +136,7 @@ def test_options_are_named_with_both_values() -> None:
 def test_every_option_can_change_a_score_or_only_says_how_to_ask() -> None:
     """And a run made with one grant goes on with another."""
     named = {entry.name for entry in fields(ModelOptions)}
-    assert named == MANNER | set(OPTIONS)
+    assert named == NEUTRAL_OPTIONS | set(OPTIONS)
     granted = subject(options=ModelOptions(trust=True, max_rows=10_000, cache=3)).identity
     assert differences(subject().identity.document(), granted) == []
 

@@ -65,7 +65,7 @@ INGREDIENTS = {
 SHOWN, _HASHED = 200, ("model", "encoding", "attributes", "table")
 NONE = "none"
 #: Options that say what is granted and how a model is asked, and not what it answers.
-MANNER = frozenset(
+NEUTRAL_OPTIONS = frozenset(
     (
         *("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds"),
         *("max_requests", "max_cost", "batch", "authorization_env", "credential_header", "train"),
@@ -232,7 +232,7 @@ def _encoding_digest(encoding: Encoding) -> str:
 
 def _options_text(options: ModelOptions, repeats: int) -> str:
     """Options of the model that can change a score; those that nobody gave are left out."""
-    said = {entry.name: getattr(options, entry.name) for entry in fields(options) if entry.name not in MANNER}
+    said = {entry.name: getattr(options, entry.name) for entry in fields(options) if entry.name not in NEUTRAL_OPTIONS}
     said |= {"headers": digest(json.dumps(dict(options.headers), sort_keys=True))} if options.headers else {}
     said |= {"repeats": repeats} if repeats > 1 else {}
     given = {name: value for name, value in said.items() if value not in (None, {}, ())}
