@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbits import sandbox
 from fairbits.errors import OptionError
 from fairbits.text import for_reader, for_the_shell
 
@@ -16,6 +17,18 @@ def test_an_error_speaks_to_its_reader() -> None:
     with for_the_shell():
         assert "another --out, add --force, or leave --no-layers" in str(error)
     assert "--out" not in str(error).replace("a--out.csv", "")
+
+
+def refused(given: str, notify: sandbox.Notify) -> None:
+    """A job of a child process."""
+    raise OptionError(f"{given} is a pickle; add --trust-pickle.")
+
+
+def test_an_error_of_a_child_process_speaks_to_the_reader_of_its_parent() -> None:
+    error = sandbox.try_out("tests.test_words:refused", "it", seconds=20, memory=1 << 30).error
+    assert str(error) == "it is a pickle; add trust_pickle=True."
+    with for_the_shell():
+        assert str(error) == "it is a pickle; add --trust-pickle."
 
 
 @pytest.mark.parametrize(

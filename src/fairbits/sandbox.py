@@ -273,7 +273,7 @@ def _child(request: Any, notify: Notify) -> NoReturn:
         work(given, notify)
         facts: dict[str, Any] = {"done": True}
     except FairbitsError as error:
-        facts = {"error": [type(error).__name__, str(error)]}
+        facts = {"error": [type(error).__name__, str(error.args[0])]}  # as written: its reader is the parent's
     except SystemExit as error:
         facts = {"exit": str(error.code)[:40]}
     except MemoryError:

@@ -11,7 +11,6 @@ looks like one keeps it.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -156,8 +155,8 @@ def signed(value: float | None, digits: int = 2) -> str:
     return "–" if value is None else unsigned_zero(f"{value:+,.{digits}f}").replace("-", "−")
 
 
-#: Set by the command line, for itself and the processes that it starts.
-_READER = "FAIRBITS_READER"
+#: Whether the command line is being used, which alone says so: see ``for_the_shell``.
+_shell = False
 
 #: Flags that stand for themselves, and what they are called in Python.
 _SWITCHES = {
@@ -193,16 +192,13 @@ _FLAG = re.compile(
 
 @contextmanager
 def for_the_shell() -> Iterator[None]:
-    """Messages made within name flags: the command line is being used."""
-    before = os.environ.get(_READER)
-    os.environ[_READER] = "shell"
+    """Messages read within name flags: the command line is being used."""
+    global _shell  # noqa: PLW0603 - a fact about this process
+    before, _shell = _shell, True
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop(_READER, None)
-        else:
-            os.environ[_READER] = before
+        _shell = before
 
 
 def for_reader(text: str) -> str:
@@ -217,6 +213,6 @@ def for_reader(text: str) -> str:
     >>> for_reader("it was not begun; do it with: fairbits repair run --trust-pickle")
     'it was not begun; do it with: fairbits repair run --trust-pickle'
     """
-    if "--" not in text or os.environ.get(_READER) == "shell":
+    if _shell or "--" not in text:
         return text
     return _FLAG.sub(lambda found: found[0] if found[1] is None else _PYTHON[found[1]], text)

@@ -44,7 +44,6 @@ from fairbits.store.folder import (
 )
 from fairbits.store.parts import BUCKET, CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, write_part, write_rows
 from fairbits.subject import schema_of_document
-from fairbits.text import for_reader
 
 Figures = Mapping[str, Any]
 #: Gives the figures of people that follow from their codes alone.
@@ -95,12 +94,7 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 class WriteError(FairbitsError):
     """A disk or a store that takes nothing more; trying again later may help."""
 
-    def __init__(self, sentence: str, errno: int | None = None):
-        super().__init__(sentence, errno)
-        self.errno = errno
-
-    def __str__(self) -> str:
-        return for_reader(str(self.args[0]))
+    errno: int | None = None
 
 
 class TaskWriter:
@@ -299,7 +293,9 @@ class TaskWriter:
             reason = getattr(error, "strerror", None) or repr(error)
             what, remedy = f"cannot write the run in {str(self.folder)!r} ({reason})", "mend that"
         sentence = f"{what}; {safe}; {remedy} and go on with --resume."
-        return WriteError(sentence, error.errno) if isinstance(error, OSError) else FairbitsError(sentence)
+        failure = WriteError(sentence)
+        failure.errno = getattr(error, "errno", None)  # pickled with the error, where this is a worker
+        return failure
 
 
 class RunWriter:
