@@ -43,7 +43,7 @@ def oracle() -> Oracle:
         ("adf", {"global_moves": 0}, "global_moves is 0"),
         ("eidig", {"momentum": 1.5}, "momentum"),
         ("maft", {"patience": 0}, "patience"),
-        ("expga", {"crossover": 7}, "crossover is 7.0; it lies between 0 and 1"),
+        ("expga", {"crossover": 7}, "crossover is 7; it lies between 0 and 1"),
         ("grft", {"crowd": 1}, "crowd is 1; it must be 2 or more"),
         ("sg", {"confidence": -1}, "confidence is -1"),
         ("themis", {"least": 10, "most": 5}, "least = 10, most = 5"),

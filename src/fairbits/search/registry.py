@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from math import isfinite
 from typing import Any, get_args, get_type_hints
 
 from fairbits.errors import CapabilityError, OptionError, choose_from
@@ -19,6 +18,7 @@ from fairbits.search.strategies.expga import ExpGA, Grft
 from fairbits.search.strategies.sg import Sg
 from fairbits.search.strategies.themis import Random, Themis
 from fairbits.search.strategy import Strategy
+from fairbits.shape import fits
 
 OURS: tuple[type[Strategy], ...] = (Climb, Dice, Random)
 RIVALS: tuple[type[Strategy], ...] = (Adf, Aequitas, Eidig, ExpGA, Grft, Maft, NeuronFair, Sg, Themis)
@@ -69,20 +69,12 @@ def check_own(strategy: object) -> None:
 
 def _checked(kind: type[Strategy], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options, each of the kind that the strategy states; 2.0 is as good a whole number as 2."""
-    stated = get_type_hints(kind)
-    found: dict[str, Any] = {}
+    stated, found = get_type_hints(kind), dict(options)
     for name, value in options.items():
         wanted = get_args(stated[name]) or (stated[name],)
-        number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-        if value is None and type(None) in wanted:
-            found[name] = None
-        elif int in wanted and number and float(value).is_integer():
+        if int in wanted and isinstance(value, float) and value.is_integer():
             found[name] = int(value)
-        elif float in wanted and number:
-            found[name] = float(value)
-        elif str in wanted and isinstance(value, str):
-            found[name] = value
-        else:
+        elif not fits(value, stated[name]):
             what = "a whole number" if int in wanted else "a number" if float in wanted else "a word"
             raise OptionError(f"option {name!r} of strategy {kind.name!r} is {value!r}; it takes {what}.")
     return found

@@ -62,7 +62,7 @@ from fairbits.functions import softmax
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
 from fairbits.search.strategies.dice import agreed, draw, hop_plan, inverse
-from fairbits.search.strategies.walks import Guide, Start, WalkStep, apart, approach, to_boundary, walk
+from fairbits.search.strategies.walks import Direction, Guide, Start, WalkStep, apart, approach, to_boundary, walk
 from fairbits.search.strategy import AT_LEAST_0, AT_LEAST_1, Limit, Strategy, population
 
 
@@ -76,14 +76,24 @@ class Adf(Strategy):
 
     name: ClassVar[str] = "adf"
     needs_gradients: ClassVar[bool] = True
+    most_seeds: ClassVar[int] = 4096
     limits: ClassVar[Mapping[str, Limit]] = {"seeds": AT_LEAST_1, "global_moves": AT_LEAST_1, "local_moves": AT_LEAST_0}
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Lead some seeds to the decision boundary, and walk along it from each that gets there."""
-        seeds = self.seeds or population(oracle.evaluator.m)
-        direction = Momentum(oracle, pair_of_slopes, seeds, 0.0)
+        seeds = self.seeds or min(self.most_seeds, population(oracle.evaluator.m))
+        direction = self._direction(oracle, seeds, rng)
         start = approach(oracle, rng, seeds=seeds, moves=self.global_moves, direction=direction)
-        walk_slopes(oracle, start, rng, steps=self.local_moves)
+        if len(start):
+            self._walk(oracle, start, rng)
+
+    def _direction(self, oracle: Oracle, seeds: int, rng: np.random.Generator) -> Direction:  # noqa: ARG002
+        """Which way the seeds go."""
+        return Momentum(oracle, pair_of_slopes, seeds, 0.0)
+
+    def _walk(self, oracle: Oracle, start: Start, rng: np.random.Generator) -> None:
+        """The local phase, from people whose figures are known already."""
+        walk(oracle, start, SlopeGuide(oracle, start.people, oracle.again(start.people)), rng, steps=self.local_moves)
 
 
 class SlopeGuide(Guide):
@@ -101,12 +111,6 @@ class SlopeGuide(Guide):
         """Take the slopes at the new place of walkers who stay there."""
         kept = outcome.kept
         self._weights[kept], _ = hop_plan(self._oracle, outcome.people[kept], outcome.figures.rows(kept))
-
-
-def walk_slopes(oracle: Oracle, start: Start, rng: np.random.Generator, *, steps: int) -> None:
-    """The local phase, from people whose figures are known already."""
-    if len(start):
-        walk(oracle, start, SlopeGuide(oracle, start.people, oracle.again(start.people)), rng, steps=steps)
 
 
 def pair_of_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
@@ -133,11 +137,10 @@ class Eidig(Adf):
     #: Where the slopes at both extreme twins come from.
     slopes = staticmethod(pair_of_slopes)
 
-    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Lead some seeds to the decision boundary with momentum, and walk from each that gets there."""
-        count = self.seeds or population(oracle.evaluator.m)
-        direction = Momentum(oracle, self.slopes, count, self.momentum)
-        start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
+    def _direction(self, oracle: Oracle, seeds: int, rng: np.random.Generator) -> Direction:  # noqa: ARG002
+        return Momentum(oracle, self.slopes, seeds, self.momentum)
+
+    def _walk(self, oracle: Oracle, start: Start, rng: np.random.Generator) -> None:
         walk_from_start(oracle, start, rng, self.slopes, steps=self.local_moves, patience=self.patience)
 
 
@@ -161,8 +164,6 @@ def walk_from_start(
     oracle: Oracle, start: Start, rng: np.random.Generator, slopes: SlopesOf, *, steps: int, patience: int
 ) -> None:
     """Change one attribute a step; a failure goes back to the start, and slopes are renewed after some successes."""
-    if len(start) == 0:
-        return
     problem = oracle.problem
     at_start = inverse(*slopes(oracle, start.people, oracle.again(start.people)))
     current, weights = start.people.copy(), at_start.copy()
@@ -212,8 +213,6 @@ class Maft(Eidig):
 
 #: People whose activations decide which neurons are biased.
 SAMPLE = 512
-#: Seeds that advance together, at most: forty moves of very many would leave no time to walk.
-MOST_SEEDS = 512
 
 
 @dataclass(frozen=True)
@@ -224,13 +223,10 @@ class NeuronFair(Adf):
 
     name: ClassVar[str] = "neuronfair"
     needs_layers: ClassVar[bool] = True
+    most_seeds: ClassVar[int] = 512  # forty moves of very many would leave no time to walk
 
-    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Move some seeds along their biased neurons, and walk from each whose twins get different decisions."""
-        count = self.seeds or min(MOST_SEEDS, population(oracle.evaluator.m))
-        neurons = BiasedNeurons(oracle, count, rng)
-        start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=neurons)
-        walk_slopes(oracle, start, rng, steps=self.local_moves)
+    def _direction(self, oracle: Oracle, seeds: int, rng: np.random.Generator) -> Direction:
+        return BiasedNeurons(oracle, seeds, rng)
 
 
 class BiasedNeurons:

@@ -67,8 +67,7 @@ class Guide(ABC):
     def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
         """Choose a free attribute and a direction for every walker."""
 
-    @abstractmethod
-    def learn(self, outcome: WalkStep) -> None:
+    def learn(self, outcome: WalkStep) -> None:  # noqa: B027 - not all do
         """Learn from the last step; called after every step."""
 
 
@@ -81,9 +80,6 @@ class Aimless(Guide):
     def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
         """Draw an attribute and a direction for every walker, all equally likely."""
         return rng.integers(0, self._free, self._walkers), rng.choice([-1.0, 1.0], self._walkers)
-
-    def learn(self, outcome: WalkStep) -> None:
-        """Do nothing: this guide does not learn."""
 
 
 def apart(oracle: Oracle, figures: Evaluation) -> Truth:
@@ -120,13 +116,17 @@ def opened(oracle: Oracle, rng: np.random.Generator, count: int) -> tuple[Start,
     return Start(oracle.problem.rows[rows], oracle.problem.rows[rows], seeds), figures
 
 
+#: Which way people go: by who they are, their figures, and their places among the seeds.
+Direction = Callable[[Codes, Evaluation, Indices], Codes]
+
+
 def approach(
     oracle: Oracle,
     rng: np.random.Generator,
     *,
     seeds: int,
     moves: int,
-    direction: Callable[[Codes, Evaluation, Indices], Codes],
+    direction: Direction,
 ) -> Start:
     """Move real people until their twins get different decisions.
 
