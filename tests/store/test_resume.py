@@ -146,6 +146,29 @@ def test_a_damaged_part_is_named_and_the_rest_stays(tmp_path: Path, people_schem
     assert (len(Run.open(tmp_path)), Run.open(tmp_path).damaged) == (4, {})
 
 
+def test_a_record_that_is_missing_is_not_passed_over(tmp_path: Path, people_schema: Schema, rng) -> None:
+    """A folder that was copied in part: nothing else names the parts, and the hash on record is not of what is left."""
+    write_run(tmp_path, people_schema, rng)
+    record = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**record, "content": Run.open(tmp_path).content(anew=True)}))
+    (task,) = (tmp_path / "tasks").iterdir()
+    task.unlink()
+    run = Run.open(tmp_path)
+    assert (len(run), run.content()) == (0, run.content(anew=True))
+    assert "record of a task is missing, and with it 3 parts; restore it from a copy, or go on" in run.warnings()[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("tasks", "delete it and go on with"), ("summary.json", "write it again with")]
+)
+def test_a_damaged_file_says_what_to_do(tmp_path: Path, people_schema: Schema, rng, name: str, remedy: str) -> None:
+    write_run(tmp_path, people_schema, rng)
+    file = next((tmp_path / "tasks").iterdir()) if name == "tasks" else tmp_path / name
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(OptionError, match=f"{file.name}' is damaged .*; restore it from a copy, or {remedy}"):
+        _ = Run.open(tmp_path).summary
+
+
 def test_damage_inside_a_part_is_found_by_its_checksum(tmp_path: Path, people_schema: Schema, rng) -> None:
     write_run(tmp_path, people_schema, rng)
     _flip_inside(parts_of(tmp_path)[1])

@@ -104,6 +104,8 @@ def reaching(place: Path) -> Iterator[None]:
         raise OptionError(f"cannot use {str(place)!r}: {reason}; check the address and who may use it.") from error
 
 
+#: What to do about a damaged file, where nothing can make it again.
+RESTORE = "restore it from a copy"
 #: Bits of the largest whole number in a file of a run: beyond them it is no float, and arithmetic would fail.
 _BITS = 1000
 #: A name that ends so is half-written: whoever finds one may delete it.
@@ -153,11 +155,11 @@ def write_json(path: Path, document: Mapping[str, Any] | list[Any]) -> None:
     write_whole(path, (text + "\n").encode("utf-8", errors="replace"))
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, *, remedy: str = RESTORE) -> dict[str, Any]:
     """Read a JSON document."""
-    document = json_of(path)
+    document = json_of(path, remedy=remedy)
     if not isinstance(document, dict):
-        raise OptionError(f"{str(path)!r} is damaged (it holds no JSON object); restore it from a copy.")
+        raise OptionError(f"{str(path)!r} is damaged (it holds no JSON object); {remedy}.")
     return document
 
 
@@ -169,7 +171,7 @@ def _integer(digits: str) -> int:
     return found
 
 
-def json_of(path: Path) -> Any:
+def json_of(path: Path, *, remedy: str = RESTORE) -> Any:
     """Whatever a JSON file holds."""
     try:
         if path.stat().st_size > MAX_JSON:
@@ -178,9 +180,9 @@ def json_of(path: Path) -> Any:
     except OSError as error:
         raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
     except RecursionError:
-        raise OptionError(f"{str(path)!r} is damaged (it is nested too deeply); restore it from a copy.") from None
+        raise OptionError(f"{str(path)!r} is damaged (it is nested too deeply); {remedy}.") from None
     except ValueError as error:
-        raise OptionError(f"{str(path)!r} is damaged ({error}); restore it from a copy.") from None
+        raise OptionError(f"{str(path)!r} is damaged ({error}); {remedy}.") from None
 
 
 def write_parquet(path: Path, table: pa.Table, **settings: Any) -> None:

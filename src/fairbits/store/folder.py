@@ -27,6 +27,7 @@ from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.shape import check_fields, check_record, reading
 from fairbits.store.files import (
+    RESTORE,
     TEMPORARY,
     is_local,
     plain,
@@ -273,7 +274,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     searched = SEARCHED if "strategy" in record or "identity" in record else ()
     check_fields(record, FIELDS, folder / RUN, needed=(*OWN, *searched))
     if record.get("quality") is not None:
-        with reading(folder / RUN, "restore it from a copy"):
+        with reading(folder / RUN, RESTORE):
             check_record(Quality.of_figures(record["quality"]))
     counts = [record["parts"], record["cases"], record.get("buckets", 1) - 1]
     if min(counts) < 0 or max(counts) > MAX_COUNT or counts[-1] >= MAX_BUCKETS or not record.get("epsilon", 1.0) > 0:
@@ -361,10 +362,11 @@ class TaskRecord:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read the record in a file."""
-        document = read_json(path)
-        if set(document) != {one.name for one in fields(cls)}:
-            raise OptionError(f"{str(path)!r} is damaged (it is no record of a task); restore it from a copy.")
-        with reading(path, "restore it from a copy"):
+        remedy = f"{RESTORE}, or delete it and go on with --resume, which finds its cases again"
+        document = read_json(path, remedy=remedy)
+        with reading(path, remedy):
+            if set(document) != {one.name for one in fields(cls)}:
+                raise ValueError("it is no record of a task")
             record = record_from_json(cls, document)
             if min(record.number, record.rows, record.evaluations) < 0 or len(set(record.parts)) < len(record.parts):
                 raise ValueError("its counts or its parts cannot be")

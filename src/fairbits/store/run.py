@@ -19,7 +19,7 @@ from fairbits.blocks import Shown
 from fairbits.data import load_subject
 from fairbits.domain import Codes, GrantOptions, Schema, Twins
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.store.files import place_of, reaching, read_json
+from fairbits.store.files import RESTORE, place_of, reaching, read_json
 from fairbits.store.folder import SUMMARY, TaskRecord, manifest_of, read_record, read_records
 from fairbits.store.parts import (
     FIGURES,
@@ -79,6 +79,8 @@ class Run(Shown):
         self.buckets = int(self.manifest.get("buckets", 1))
         # The parts that can be read, in the order of the tasks; and those that had to be skipped, with the reason.
         self.parts_found, self.damaged = self._find_parts()
+        #: Parts that run.json counts and no record names: a folder that was copied in part.
+        self.unnamed = max(0, record["parts"] - sum(len(one.parts) for one in self.tasks.values()))
         self._verified = False
 
     @classmethod
@@ -116,7 +118,8 @@ class Run(Shown):
     def summary(self) -> dict[str, Any] | None:
         """Every headline figure, once the run has ended."""
         path = self.folder / SUMMARY
-        return read_json(path) if path.is_file() else None
+        remedy = f"{RESTORE}, or write it again with search --resume"
+        return read_json(path, remedy=remedy) if path.is_file() else None
 
     @cached_property
     def twins(self) -> Twins:
@@ -150,10 +153,16 @@ class Run(Shown):
 
     def warnings(self) -> list[str]:
         """A sentence about every part that was skipped."""
-        return [
+        found = [
             f"part {name!r} was skipped: {fault}; the others are usable, and search --resume finds its cases again."
             for name, fault in self.damaged.items()
         ]
+        if self.unnamed:
+            found.append(
+                f"the record of a task is missing, and with it {self.unnamed:,} parts; restore it from a copy, or go "
+                f"on with search --resume, which finds their cases again."
+            )
+        return found
 
     def cases(self, *, where: str | None = None, top: int | None = None, labels: bool = True) -> pa.Table:
         """Cases, most classes first (or most Q1, by the run's measure), then the widest span, then the earliest.
@@ -332,8 +341,9 @@ class Run(Shown):
             Read all cases, even where the search has written the hash down.
         """
         version = f"duckdb-{duckdb.__version__}:"
-        if not anew and not self.damaged and self._content is not None and self._content.startswith(version):
-            return self._content
+        known = None if anew or self.damaged or self.unnamed else self._content
+        if known is not None and known.startswith(version):
+            return known
         cases, total, mixed = self._safely(lambda: self._questions.content())  # noqa: PLW0108 - asked anew after damage
         return version + hashlib.sha256(f"{cases}:{total}:{mixed}".encode()).hexdigest()[:32]
 
