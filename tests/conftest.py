@@ -59,7 +59,7 @@ from fairbits.search.run import SearchInProgress
 
 from .checker import in_forked_process
 from .first import give_back
-from .nurseries import started
+from .nurseries import NURSERY, Pool, started
 
 # The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -132,10 +132,13 @@ def nurseries_are_kept() -> Iterator[None]:
 
     They are forks of one process that has imported the frameworks for all workers; see there.
     """
-    with pytest.MonkeyPatch.context() as patch, sandbox.kept():
+    pool = Pool()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "_Nursery", pool.take)
         if sys.platform == "linux":
             patch.setattr(sandbox, "subprocess", SimpleNamespace(Popen=started, PIPE=PIPE, DEVNULL=DEVNULL))
         yield
+    pool.close()
 
 
 @pytest.fixture
@@ -143,9 +146,8 @@ def fresh_nurseries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As users have them: interpreters that start from nothing."""
     with monkeypatch.context() as patch:
         patch.setattr(sandbox, "subprocess", subprocess)
-        patch.setattr(sandbox, "_nurseries", {})
+        patch.setattr(sandbox, "_Nursery", NURSERY)
         yield
-        sandbox._close_all()
 
 
 #: What worker processes need: imported once, by the process that they are forks of.

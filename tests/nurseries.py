@@ -20,11 +20,54 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from fairbits import sandbox
+
 #: Imported before the first nursery is asked for. Whoever needs none of these starts in no time anyway.
 HEAVY = ("skops.io", "sklearn.ensemble", "sklearn.pipeline", "pandas", "joblib", "onnx", "onnxruntime", "lightgbm")
 HEAVY += ("xgboost", "catboost", "tokenizers", "torch", "torch.export", "keras", "h5py", "tests.checker")
 OURS = ("fairbits.models", "fairbits.models.guards", "fairbits.models.outputs", "fairbits.models.registry")
 OURS += ("fairbits.repair.writers.checker",)
+
+
+#: As users have it: one for every file.
+NURSERY = sandbox._Nursery
+
+
+class Pool:
+    """Nurseries that go on for the next job."""
+
+    def __init__(self) -> None:
+        self.idle: dict[tuple[int, tuple[str, ...]], sandbox._Nursery] = {}
+
+    def take(self, needs: tuple[str, ...]) -> Kept:
+        key = (os.getpid(), needs)
+        nursery = self.idle.pop(key, None)
+        if nursery is None or nursery.process.poll() is not None:
+            nursery = NURSERY(needs)
+        return Kept(self, key, nursery)
+
+    def close(self) -> None:
+        for (process, _), nursery in self.idle.items():
+            if process == os.getpid():
+                nursery.close()
+
+
+class Kept:
+    """A nursery that goes back to its pool where its job came to an end."""
+
+    def __init__(self, pool: Pool, key: tuple[int, tuple[str, ...]], nursery: sandbox._Nursery):
+        self.pool, self.key, self.nursery, self.sound = pool, key, nursery, False
+
+    def run(self, request: bytes, seconds: float, memory: int) -> sandbox.ChildOutcome:
+        outcome = self.nursery.run(request, seconds, memory)
+        self.sound = self.nursery.process.poll() is None
+        return outcome
+
+    def close(self) -> None:
+        if self.sound and self.key not in self.pool.idle:
+            self.pool.idle[self.key] = self.nursery
+        else:
+            self.nursery.close()
 
 
 class Forked:
@@ -131,7 +174,6 @@ def serve(listening: int) -> None:
 
 def _foster(asking: socket.socket, size: int, pipes: list[int]) -> NoReturn:
     """The parent of one nursery, which says how it ended."""
-    from fairbits import sandbox
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     needs, environment = json.loads(asking.recv(size, socket.MSG_WAITALL))

@@ -11,7 +11,6 @@ are watched from the first instant.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import importlib
 import json
@@ -53,8 +52,6 @@ _NO_MEMORY = re.compile(r"memory|bad_?alloc|allocat", re.IGNORECASE)
 _PAGE, _TICKS = (os.sysconf(name) if hasattr(os, "sysconf") else 1 for name in ("SC_PAGE_SIZE", "SC_CLK_TCK"))
 _GO = b"g"
 _inside = False
-_nurseries: dict[tuple[int, tuple[str, ...]], _Nursery] = {}
-_kept = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,41 +73,11 @@ def out_of_memory(text: str) -> bool:
     return _NO_MEMORY.search(text) is not None
 
 
-@contextlib.contextmanager
-def kept() -> Iterator[None]:
-    """Within this block nurseries go on for the next job: for those who try out many files."""
-    global _kept  # noqa: PLW0603 - a counter of this process
-    _kept += 1
-    try:
-        yield
-    finally:
-        _kept -= 1
-        if not _kept:
-            _close_all()
-
-
 def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[str, ...] = ()) -> ChildOutcome:
     """Run a job in a child process and say how it ended."""
-    key = (os.getpid(), needs)
-    nursery = _nurseries.pop(key, None)
-    if nursery is None or nursery.process.poll() is not None:
-        nursery = _Nursery(needs)
-    try:
-        outcome = nursery.run(pickle.dumps((job, given, memory, seconds, os.getcwd(), list(sys.path))), seconds, memory)
-    except BaseException:
-        nursery.close()
-        raise
-    if _kept and nursery.process.poll() is None and key not in _nurseries:
-        _nurseries[key] = nursery
-    else:
-        nursery.close()
-    return outcome
-
-
-@atexit.register
-def _close_all() -> None:
-    for key in [key for key in _nurseries if key[0] == os.getpid()]:
-        _nurseries.pop(key).close()
+    request = pickle.dumps((job, given, memory, seconds, os.getcwd(), list(sys.path)))
+    with contextlib.closing(_Nursery(needs)) as nursery:
+        return nursery.run(request, seconds, memory)
 
 
 class _Nursery:

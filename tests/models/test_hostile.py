@@ -310,11 +310,9 @@ BUILT = {"build_config": {"input_shape": [None, 10**9]}}
 
 
 @pytest.fixture(scope="module")
-def kept() -> Iterator[None]:
-    """One process with Keras in it for all files."""
+def keras() -> None:
+    """Whatever is read as a model of Keras needs it."""
     pytest.importorskip("keras", reason="Keras is not installed")
-    with sandbox.kept():
-        yield
 
 
 @pytest.mark.parametrize(
@@ -329,7 +327,7 @@ def kept() -> Iterator[None]:
         [keras_layer("Dense", units=-4)],
     ],
 )
-def test_keras_builds_no_more_than_granted(layers: list[Any], tmp_path: Path, kept: None, in_memory: None) -> None:
+def test_keras_builds_no_more_than_granted(layers: list[Any], tmp_path: Path, keras: None, in_memory: None) -> None:
     with pytest.raises(ModelError, match=r"MB of memory when it is loaded|not a readable .keras file"):
         load_model(keras_file(tmp_path / "model.keras", layers))
 
@@ -347,7 +345,7 @@ def test_keras_runs_no_code(layer: dict[str, Any], said: str, tmp_path: Path) ->
         load_model(keras_file(tmp_path / "model.keras", [layer]))
 
 
-def test_keras_weights_lie_in_the_file(tmp_path: Path, kept: None, in_memory: None) -> None:
+def test_keras_weights_lie_in_the_file(tmp_path: Path, keras: None, in_memory: None) -> None:
     h5py = pytest.importorskip("h5py", reason="Keras is not installed")
     for name, make in {
         "outer": lambda file: file.__setitem__("a", h5py.ExternalLink("/etc/passwd", "/")),
