@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 from fairbits.errors import OptionError
-from fairbits.shape import check_fields, check_record, fits, reading
-
-
-@dataclass(frozen=True)
-class Inner:
-    size: int
-
-
-@dataclass(frozen=True)
-class Outer:
-    name: str
-    share: float | None
-    inner: tuple[Inner, ...] = ()
+from fairbits.shape import check_fields, fits, reading
 
 
 @pytest.mark.parametrize(
@@ -49,12 +36,6 @@ class Outer:
 )
 def test_what_fits(value: Any, kind: Any, good: bool) -> None:
     assert fits(value, kind) is good
-
-
-def test_records_are_looked_through() -> None:
-    check_record(Outer("a", None, (Inner(3),)))
-    with pytest.raises(TypeError, match="inner is"):
-        check_record(Outer("a", 0.5, (Inner("3"),)))  # type: ignore[arg-type]
 
 
 def test_a_damaged_file_is_one_sentence() -> None:

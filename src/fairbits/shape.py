@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from fairbits.errors import FairbitsError, OptionError, SchemaError, choose_from
 from fairbits.text import shortened
@@ -53,14 +52,6 @@ def check_section(section: Mapping[str, Any], keys: Keys | Iterable[str], where:
             raise SchemaError(f"{where} has {key} = {shortened(repr(value), 40)}; {must}")
 
 
-def check_record(record: Any) -> None:
-    """Refuse a record whose values are of other kinds than its fields say."""
-    for name, kind in get_type_hints(type(record)).items():
-        value = getattr(record, name, None)
-        if not fits(value, kind):
-            raise TypeError(f"{name} is {value!r}")
-
-
 def fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line for each kind of annotation
     """Whether a value is of the kind that an annotation names."""
     origin, inner = get_origin(kind), get_args(kind)
@@ -83,8 +74,4 @@ def fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line for each ki
         return isinstance(value, list) and all(fits(one, inner[0]) for one in value)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return isinstance(value, Mapping) and all(fits(one, inner[1]) for one in value.values())
-    if dataclasses.is_dataclass(kind):
-        return isinstance(value, kind if isinstance(kind, type) else type(kind)) and all(
-            fits(getattr(value, name), hint) for name, hint in get_type_hints(kind).items() if hasattr(value, name)
-        )
     return isinstance(value, kind) if isinstance(kind, type) else origin is not tuple

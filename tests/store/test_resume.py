@@ -63,7 +63,7 @@ def test_going_on_keeps_what_was_flushed(tmp_path: Path, people_schema: Schema, 
         (tmp_path / leftover).write_bytes(b"half")
     with writing(tmp_path, people_schema, resume=True) as writer:
         assert writer.before is not None
-        assert (writer.cases, writer.before.state) == (300, None)
+        assert (writer.record.rows, writer.before.state) == (300, None)
         stored = list(writer.stored_codes(rows=32))
         assert max(map(len, stored)) <= 32
         assert np.array_equal(np.concatenate(stored)[:, [1, 2, 4]], people[:, [1, 2, 4]])
@@ -150,12 +150,14 @@ def test_a_record_that_is_missing_is_not_passed_over(tmp_path: Path, people_sche
     """A folder that was copied in part: nothing else names the parts, and the hash on record is not of what is left."""
     write_run(tmp_path, people_schema, rng)
     record = json.loads((tmp_path / "run.json").read_text())
-    (tmp_path / "run.json").write_text(json.dumps({**record, "content": Run.open(tmp_path).content(anew=True)}))
+    more = {"content": Run.open(tmp_path).content(anew=True), "scale": {**record["scale"], "done": 1}}
+    (tmp_path / "run.json").write_text(json.dumps({**record, **more}))
     (task,) = (tmp_path / "tasks").iterdir()
     task.unlink()
     run = Run.open(tmp_path)
     assert (len(run), run.content()) == (0, run.content(anew=True))
-    assert "record of a task is missing, and with it 3 parts; restore it from a copy, or go on" in run.warnings()[0]
+    assert "1 of the records in" in run.warnings()[0]
+    assert "are missing, and their cases with them; restore them from a copy, or go on" in run.warnings()[0]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from fairbits.measure import Evaluator, Noise, evaluator_of, noise_of
 from fairbits.measure.population import null_figures
 from fairbits.models import Network, Repeated
 from fairbits.report import compute_report, summary_of
-from fairbits.store import Run, subject_of
+from fairbits.store import Run, plain, record_from_json, subject_of
 from tests.repair.conftest import SCHEMA, people, wired, write_subject
 
 
@@ -78,7 +78,7 @@ def test_the_size_of_the_noise_and_the_bits_that_it_makes() -> None:
     assert "one and the same twin asked 3 times" in null
     assert "ε = 0.025 lies below the noise" in below
     assert len(noise.notes(noise.quantile)) == 2
-    assert Noise.read(json.loads(json.dumps(noise.document()))) == noise
+    assert record_from_json(Noise, json.loads(json.dumps(plain(noise)))) == noise
 
 
 def test_the_epsilon_that_a_note_proposes_is_enough() -> None:

@@ -10,6 +10,7 @@ import pytest
 from fairbits import Table
 from fairbits.domain.schema import DecisionRule
 from fairbits.errors import ModelError
+from fairbits.store import record_from_json
 from fairbits.subject import make_subject, quality
 from fairbits.subject.quality import Quality, area_under_curve, midranks, rank_correlation
 
@@ -85,7 +86,7 @@ def test_figures_of_a_subject(classes: int, people_schema, rng) -> None:
     assert found.base_rate == (labels == 1).mean()
     assert found.auc == pytest.approx(area_under_curve(table[:, 1], labels == 1)[0], abs=1e-6)
     assert found.threshold == (0.5 if classes == 2 else None)
-    assert Quality.of_figures(found.figures()) == found
+    assert record_from_json(Quality, found.figures()) == found
     without = make_subject("s", network, schema, Table(people)).checked().quality
     assert (without.accuracy, without.auc, without.base_rate) == (None, None, None)
     assert without.favourable_rate == found.favourable_rate

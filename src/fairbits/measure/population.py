@@ -13,7 +13,7 @@ asked as often as a person has twins: nothing protected differs there, so whatev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, floor, log10
 from typing import Any
@@ -64,15 +64,6 @@ class Noise:
     null_q_inf_max: float
     null_flip_rate: float | None
     repeats: int = 1
-
-    @classmethod
-    def read(cls, document: Mapping[str, Any] | None) -> Noise | None:
-        """Noise from a document; undoes ``document``."""
-        return None if document is None else cls(**document)
-
-    def document(self) -> dict[str, Any]:
-        """As it is kept in JSON."""
-        return asdict(self)
 
     def notes(self, epsilon: float) -> tuple[str, ...]:
         """Notes that a reader needs to read the figures."""

@@ -27,17 +27,14 @@ from fairbits.certify import (
     withdrawn,
 )
 from fairbits.debug import read_debug
-from fairbits.domain import GrantOptions, Limit, Schema, Twins, rule_name, twin_limits
+from fairbits.domain import GrantOptions, Schema, Twins, rule_name, twin_limits
 from fairbits.language import TextModel
 from fairbits.measure import (
-    Estimate,
     Evaluator,
-    Harm,
     Measurement,
     Noise,
     Progress,
     Stake,
-    Tail,
     evaluator_of,
     harmed_people,
     harms_of,
@@ -56,8 +53,8 @@ from fairbits.report.sections.summary import gate_of, sources_of
 from fairbits.report.sections.texts import words_of
 from fairbits.report.sections.treatment import lead, proxies_of
 from fairbits.search import DISTANCES
-from fairbits.shape import check_fields, check_record, reading
-from fairbits.store import SUMMARY, Run, accepted_subject, note_checks, read_json, record_from_json, write_json
+from fairbits.shape import check_fields, reading
+from fairbits.store import SUMMARY, Run, accepted_subject, note_checks, plain, read_json, record_from_json, write_json
 from fairbits.subject import Subject, check_identity, quality_of
 from fairbits.text import joined, number, power, shortened
 
@@ -115,14 +112,12 @@ def compute_report(
         write_json(run.folder / MEASURED, document)
     with reading(run.folder / MEASURED, "delete it, and write the report again"):
         measured = measured_of(document)
-        check_record(measured)
         check_fields(measured.figures, dict.fromkeys(measured.figures, float | None) | FIGURES, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
     with reading(run.folder / SUMMARY, "restore it from a copy, or search again"):
         summary = summary_of_run(run)
         check_fields(summary, FIELDS, run.folder / SUMMARY, needed=NEEDED)
         searched = searched_of(run, summary)
-        check_record(searched)
     facts, repaired, debugged = about_of(about, evaluator), read_repair(run.folder), read_debug(run.folder)
     statements = read_statements(run.folder)
     against = _contradictions(run, facts, measured, summary, statements, repaired)
@@ -399,7 +394,7 @@ def measure_rows(
 def _document_of(found: Measurement) -> dict[str, Any]:
     return {
         "figures": found.summary(),
-        "noise": None if found.noise is None else found.noise.document(),
+        "noise": plain(found.noise),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "stakes": [asdict(stake) for stake in found.stakes()],
@@ -424,29 +419,29 @@ def measured_now(found: Measurement) -> Measured:
 
 
 def measured_of(document: dict[str, Any]) -> Measured:
-    figures, bound = document["figures"], document["bound"]
-    return Measured(
-        rows=figures["rows"],
-        rows_total=document["rows_total"],
-        figures=figures,
-        flip_rate=_estimate(figures, "flip_rate"),
-        flip_rate_plausible=_estimate(figures, "flip_rate_plausible"),
-        split_rate=Estimate(*(figures[f"split_rate{end}"] for end in ("", "_low", "_high"))),
-        histogram=tuple((entry["k"], entry["people"]) for entry in document["histogram"]),
-        stakes=tuple(Stake(**stake) for stake in document["stakes"]),
-        bound={name: bound[name] for name in ("bits", "rate", "confidence")},
-        noise=Noise.read(document.get("noise")),
-        harms=tuple(Harm(**harm) for harm in document["harms"]["values"]),
-        harmed_people=document["harms"]["people"],
-        limits=tuple(record_from_json(Limit, one) for one in figures.get("limits", ())),
-        tail=record_from_json(Tail, figures["tail"]) if figures.get("tail") else None,
-    )
+    figures = document["figures"]
+    known = {
+        "rows": figures["rows"],
+        "rows_total": document["rows_total"],
+        "figures": figures,
+        "flip_rate": _estimate(figures, "flip_rate"),
+        "flip_rate_plausible": _estimate(figures, "flip_rate_plausible"),
+        "split_rate": _estimate(figures, "split_rate"),
+        "histogram": [(entry["k"], entry["people"]) for entry in document["histogram"]],
+        "stakes": document["stakes"],
+        "bound": {name: document["bound"][name] for name in ("bits", "rate", "confidence")},
+        "noise": document.get("noise"),
+        "harms": document["harms"]["values"],
+        "harmed_people": document["harms"]["people"],
+        "limits": figures.get("limits", ()),
+        "tail": figures.get("tail") or None,
+    }
+    return record_from_json(Measured, known)
 
 
-def _estimate(figures: dict[str, Any], name: str) -> Estimate | None:
-    if figures.get(name) is None:
-        return None
-    return Estimate(figures[name], figures[f"{name}_low"], figures[f"{name}_high"])
+def _estimate(figures: dict[str, Any], name: str) -> dict[str, Any] | None:
+    ends = {"value": name, "low": f"{name}_low", "high": f"{name}_high"}
+    return None if figures.get(name) is None else {end: figures[known] for end, known in ends.items()}
 
 
 def searched_of(run: Run, summary: dict[str, Any]) -> Searched:

@@ -29,7 +29,7 @@ from fairbits.report.figures.charts import dots, over_time
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.html import render_page
 from fairbits.search import REFERENCE
-from fairbits.store import write_whole
+from fairbits.store import record_from_json, write_whole
 from fairbits.subject import Quality
 from fairbits.text import number
 
@@ -91,7 +91,7 @@ def _opening(document: Mapping[str, Any]) -> Iterator[Block]:
         tone="lead",
     )
     if document.get("quality") is not None:
-        yield Paragraph(" ".join(Quality.of_figures(document["quality"]).lines()), tone="small")
+        yield Paragraph(" ".join(record_from_json(Quality, document["quality"]).lines()), tone="small")
     for name, missing in document["left_out"].items():
         yield Paragraph(f"{name} was left out: it needs {missing}, which this model lacks.", tone="warning")
     if document["idle"]:

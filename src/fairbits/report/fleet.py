@@ -24,7 +24,7 @@ from fairbits.blocks import (
     table_by,
 )
 from fairbits.report.html import render_page
-from fairbits.store import write_json, write_whole
+from fairbits.store import record_from_json, write_json, write_whole
 from fairbits.subject import Quality
 from fairbits.text import number, percent
 
@@ -184,7 +184,7 @@ def fleet_page(fleet: Fleet) -> Page:
 
 
 def _named(one: FleetMember) -> Text:
-    agreement = () if one.quality is None else Quality.of_figures(dict(one.quality)).lines()
+    agreement = () if one.quality is None else record_from_json(Quality, one.quality).lines()
     return Link(one.name, one.report or ""), *(Small(line) for line in agreement)
 
 

@@ -49,7 +49,7 @@ from fairbits.report.sections.treatment import (
     study_blocks,
     tail_blocks,
 )
-from fairbits.store import Case, Run
+from fairbits.store import Case, Run, record_from_json
 from fairbits.subject import Quality, Subject
 from fairbits.text import from_to, joined, number, percent, shortened
 
@@ -153,7 +153,7 @@ def search_look(run: Run, *, top: int, lines: tuple[str, ...], notes: Sequence[s
 
 def quality_lines(figures: Mapping[str, Any] | None) -> tuple[str, ...]:
     """How the model agrees with the labels, as a run remembers it."""
-    return () if not figures or "decision" not in figures else Quality.of_figures(dict(figures)).lines()
+    return () if not figures or "decision" not in figures else record_from_json(Quality, figures).lines()
 
 
 def audit_look(

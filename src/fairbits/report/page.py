@@ -328,7 +328,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             **measured.figures,
             **data.about.quality.figures(),
             "rows_total": measured.rows_total,
-            "noise": None if measured.noise is None else measured.noise.document(),
+            "noise": plain(measured.noise),
             "bound": dict(measured.bound),
             "histogram": [{"k": k, "people": people} for k, people in measured.histogram],
             "stakes": [asdict(stake) for stake in measured.stakes],

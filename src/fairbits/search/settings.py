@@ -110,21 +110,20 @@ def fitted(
 
 
 def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> dict[str, Any]:
-    """Settings and facts that run.json keeps about a search."""
-    noise = noise_of(subject, evaluator)
+    """Settings and facts that run.json keeps about a search, some of them as records."""
     return {
         "subject": subject.name,
         "source": subject.source,
         "identity": subject.identity.document(),
         "repeats": subject.repeats,
-        "noise": None if noise is None else noise.document(),
+        "noise": noise_of(subject, evaluator),
         "protected": list(subject.schema.protected),
         "where": subject.where,
         **{name: getattr(settings, name) for name in SETTINGS},
         **({} if settings.own is None else {"own_strategy": True}),
         "epsilon": evaluator.epsilon,
         "threads": settings.threads,
-        "budget": asdict(settings.budget),
+        "budget": settings.budget,
         "quality": None if subject.quality is None else subject.quality.figures(),
         "as_is": subject.as_is,
         "checks": {"round_trip": {**subject.round_trip.figures(), "compared": subject.round_trip.compared}},

@@ -290,7 +290,7 @@ def _value(kind: Any, value: Any, place: str) -> Any:  # noqa: PLR0911 - one lin
         return _either(inner, value, place)
     if is_dataclass(kind):
         return _record(kind, value, place)  # type: ignore[arg-type]
-    if origin is tuple and isinstance(value, list):
+    if origin is tuple and isinstance(value, list | tuple):
         kinds = (inner[0],) * len(value) if inner[1:] == (Ellipsis,) else inner
         return tuple(_value(each, item, place) for each, item in zip(kinds, value, strict=True))
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):

@@ -25,7 +25,7 @@ from typing import Any, Literal, Self
 from fairbits._version import __version__
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.shape import check_fields, check_record, reading
+from fairbits.shape import check_fields, reading
 from fairbits.store.files import (
     RESTORE,
     TEMPORARY,
@@ -110,12 +110,10 @@ def lock(folder: Path) -> Callable[[], None]:
         raise OptionError(
             f"another process is writing the run in {str(folder)!r}; wait for it, or choose another folder."
         ) from None
-    except NotImplementedError:  # some network file systems know no locks; the run is still worth having
-        return lambda: None
-    except OSError as error:
-        if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
-            return lambda: None
-        raise unwritable(folder, error) from None
+    except (NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+            raise unwritable(folder, error) from None
+        return lambda: None  # some network file systems know no locks; the run is still worth having
 
     def release() -> None:
         # The file goes first: whoever got hold of it looks whether it is still there.
@@ -273,9 +271,10 @@ def read_record(folder: Path) -> dict[str, Any]:
         )
     searched = SEARCHED if "strategy" in record or "identity" in record else ()
     check_fields(record, FIELDS, folder / RUN, needed=(*OWN, *searched))
+    check_fields(record["scale"], {"done": int}, folder / RUN)
     if record.get("quality") is not None:
         with reading(folder / RUN, RESTORE):
-            check_record(Quality.of_figures(record["quality"]))
+            record_from_json(Quality, record["quality"])
     counts = [record["parts"], record["cases"], record.get("buckets", 1) - 1]
     if min(counts) < 0 or max(counts) > MAX_COUNT or counts[-1] >= MAX_BUCKETS or not record.get("epsilon", 1.0) > 0:
         raise OptionError(f"{str(folder / RUN)!r} is damaged (one of its counts cannot be); restore it from a copy.")

@@ -19,8 +19,8 @@ from fairbits.blocks import Shown
 from fairbits.data import load_subject
 from fairbits.domain import Codes, GrantOptions, Schema, Twins
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.store.files import RESTORE, place_of, reaching, read_json
-from fairbits.store.folder import SUMMARY, TaskRecord, manifest_of, read_record, read_records
+from fairbits.store.files import RESTORE, place_of, reaching, read_json, record_from_json
+from fairbits.store.folder import SUMMARY, TASKS, TaskRecord, manifest_of, read_record, read_records
 from fairbits.store.parts import (
     FIGURES,
     Case,
@@ -79,8 +79,8 @@ class Run(Shown):
         self.buckets = int(self.manifest.get("buckets", 1))
         # The parts that can be read, in the order of the tasks; and those that had to be skipped, with the reason.
         self.parts_found, self.damaged = self._find_parts()
-        #: Parts that run.json counts and no record names: a folder that was copied in part.
-        self.unnamed = max(0, record["parts"] - sum(len(one.parts) for one in self.tasks.values()))
+        #: Tasks that run.json knows to be done and that have no record: a folder that was copied in part.
+        self.unrecorded = max(0, self.scale.get("done", 0) - len(self.tasks))
         self._verified = False
 
     @classmethod
@@ -157,10 +157,10 @@ class Run(Shown):
             f"part {name!r} was skipped: {fault}; the others are usable, and search --resume finds its cases again."
             for name, fault in self.damaged.items()
         ]
-        if self.unnamed:
+        if self.unrecorded:
             found.append(
-                f"the record of a task is missing, and with it {self.unnamed:,} parts; restore it from a copy, or go "
-                f"on with search --resume, which finds their cases again."
+                f"{self.unrecorded:,} of the records in {str(self.folder / TASKS)!r} are missing, and their cases with "
+                f"them; restore them from a copy, or go on with search --resume, which finds the cases again."
             )
         return found
 
@@ -341,7 +341,7 @@ class Run(Shown):
             Read all cases, even where the search has written the hash down.
         """
         version = f"duckdb-{duckdb.__version__}:"
-        known = None if anew or self.damaged or self.unnamed else self._content
+        known = None if anew or self.damaged or self.unrecorded else self._content
         if known is not None and known.startswith(version):
             return known
         cases, total, mixed = self._safely(lambda: self._questions.content())  # noqa: PLW0108 - asked anew after damage
@@ -403,5 +403,5 @@ def accepted_subject(run: Run, given: Subject | None = None, **grants: Unpack[Gr
     subject = subject_of(run, given, **grants)
     kept = run.manifest.get("quality")
     if subject.quality is None and kept is not None:
-        subject = replace(subject, quality=Quality.of_figures(kept))
+        subject = replace(subject, quality=record_from_json(Quality, kept))
     return subject.checked(as_is=True)

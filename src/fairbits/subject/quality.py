@@ -5,7 +5,7 @@ And whether it is the right way round, held against the labels before anything i
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from math import sqrt
 from typing import Any, Literal
 
@@ -35,8 +35,6 @@ _ROUNDING = 1e-5
 Floats = npt.NDArray[Any]
 #: Which rows accuracy is about: such as the model was not trained on, such as it was, or nobody knows.
 RowsJudged = Literal["held-out", "training", "unknown"]
-#: What figures are called in JSON, where that is not their name here.
-_IN_JSON = {"rule": "decision", "rows": "quality_rows"}
 _ROWS_WORDS: dict[str, str] = {
     "held-out": "held-out rows",
     "training": "rows it was trained on",
@@ -57,8 +55,8 @@ class Quality:
     labels is about held-out rows where there are some; else ``accuracy_on`` says that the model may know the rows.
     """
 
-    rows: int
-    rule: str
+    rows: int = field(metadata={"json": "quality_rows"})
+    rule: str = field(metadata={"json": "decision"})
     threshold: float | None = None
     favourable_rate: float | None = None
     base_rate: float | None = None
@@ -69,7 +67,7 @@ class Quality:
     auc_high: float | None = None
     r2: float | None = None
     rank_correlation: float | None = None
-    off: str | None = None
+    off: str | None = field(default=None, metadata={"json": None})  # a reason to refuse, and no figure
     accuracy_on: RowsJudged = "unknown"
     accuracy_rows: int | None = None
 
@@ -80,15 +78,8 @@ class Quality:
 
     def figures(self) -> dict[str, Any]:
         """All figures under their names in JSON; ``rule`` is called ``decision`` there."""
-        found = asdict(self)
-        del found["off"]  # a reason to refuse, and no figure
-        return {_IN_JSON.get(name, name): value for name, value in found.items()}
-
-    @classmethod
-    def of_figures(cls, figures: dict[str, Any]) -> Quality:
-        """Undo ``figures``: the record from what a file keeps."""
-        found = {name: figures.get(_IN_JSON.get(name, name)) for name in cls.__slots__}
-        return cls(**{**found, "accuracy_on": found["accuracy_on"] or "unknown"})  # type: ignore[arg-type]
+        named = ((one.metadata.get("json", one.name), getattr(self, one.name)) for one in fields(self))
+        return {name: value for name, value in named if name is not None}
 
     def lines(self) -> tuple[str, ...]:
         """The figures in one or two lines of words."""

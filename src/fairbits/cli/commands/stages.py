@@ -136,7 +136,7 @@ def figures(subject: subjects.Subject, measurement: measures.Measurement, top: i
         "worst": [asdict(person) for person in measurement.worst(top)],
         "stakes": [asdict(stake) for stake in measurement.stakes()],
         "repeats": subject.repeats,
-        "noise": None if measurement.noise is None else measurement.noise.document(),
+        "noise": store.plain(measurement.noise),
         "notes": [*noise, *subject.notes],
     }
 

@@ -38,7 +38,7 @@ from fairbits.report.record import Near, ReportData
 from fairbits.report.sections.paperwork import file_blocks, regulations_fold, reproduction_blocks
 from fairbits.report.sections.people import case_card, who_blocks
 from fairbits.report.sections.treatment import near_table
-from fairbits.store import Run
+from fairbits.store import Run, record_from_json
 from fairbits.text import from_to, joined, number, percent, signed
 
 #: Sets of attributes, trees, splits and neurons in tables; the run's files have all of them.
@@ -153,7 +153,7 @@ def search_blocks(run: Run, near: tuple[Near, ...], *, top: int, lines: tuple[st
     asked = f"{number(figures['evaluations'])} people asked in {number(figures['seconds'], 1)} s of search"
     how = f"{figures['strategy']}, seed {figures['seed']}"
     yield Paragraph(f"{number(figures['cases'])} distinct people kept{flips}; {asked} ({how}).")
-    noise = Noise.read(figures.get("noise"))
+    noise = record_from_json(Noise, figures["noise"]) if figures.get("noise") else None
     yield near_table(near, figures["bits_limit"], varies=noise is not None)
     notes = () if noise is None else noise.notes(figures["epsilon"])
     yield from paragraphs((f"Note: {note}" for note in notes), "warning")

@@ -40,7 +40,7 @@ from fairbits.report.record import DecisionSource, Measured, ReportData
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.treatment import lowest_ratios
 from fairbits.shape import reading
-from fairbits.store import read_json
+from fairbits.store import read_json, record_from_json
 from fairbits.subject import Quality, Subject
 from fairbits.text import from_to, joined, number, percent, shortened
 
@@ -183,7 +183,7 @@ def gate_look(document: Mapping[str, Any]) -> Iterator[Block]:
         tone=f"verdict {document['verdict']}",
     )
     if document["quality"] is not None:
-        yield from paragraphs(Quality.of_figures(document["quality"]).lines(), "small")
+        yield from paragraphs(record_from_json(Quality, document["quality"]).lines(), "small")
     yield from check_blocks(document)
     for check in document["checks"]:
         people = check["findings"]
