@@ -63,7 +63,7 @@ def test_batches_of_any_size_come_back_whole(
                 zip(codes[:, 0], found["k"], np.float32(found["low"]), [f"origin {number}"] * n, strict=True)
             )
             start += n
-    assert writer.cases == start
+    assert writer.record.rows + writer._rows == start
     run = Run.open(folder)
     table = run.query("SELECT a, k, low, origin FROM cases ORDER BY evaluation").to_pylist()
     assert [tuple(row.values()) for row in table] == given_rows

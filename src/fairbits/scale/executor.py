@@ -274,9 +274,16 @@ class Portable:
                     f"the model of {subject.name!r} cannot be sent to other processes ({error}); give it as a file "
                     f"in a subject.toml, which workers can open, or leave the workers out."
                 ) from None
-        protected = tuple(subject.schema.protected)
-        known = subject.identity.document()
-        return cls(subject.name, known, content, subject.source, protected, grants, subject.repeats, subject.where)
+        return cls(
+            name=subject.name,
+            identity=subject.identity.document(),
+            content=content,
+            source=subject.source,
+            protected=tuple(subject.schema.protected),
+            grants=grants,
+            repeats=subject.repeats,
+            where=subject.where,
+        )
 
     def open(self) -> Subject:
         """The subject, in whatever process this is."""

@@ -55,11 +55,10 @@ class Budget:
             strange = next((end for end in self.ends if end < 0), None if self.ends else 0)
             if strange is not None:
                 raise OptionError(f"the ends of the tasks are {list(self.ends)}; give a number, 0 or larger, for each.")
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        if all(limit is None for limit in given.values()):
+        if all(getattr(self, one.name) is None for one in fields(self)):
             raise OptionError("a search needs a budget, or it never ends; give seconds, evaluations, cases or queries.")
         for name in COUNTED:
-            limit = given[name]
+            limit = getattr(self, name)
             if limit is not None and not 0 < limit < float("inf"):
                 raise OptionError(f"the budget of {name} is {limit}; it must be larger than 0.")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +17,12 @@ from fairbits.domain import Codes, with_stand_ins
 from fairbits.engine import Evaluation, Keys, Seen, TwinForecast, keys_of
 from fairbits.search.budget import Budget, BudgetSpent, Replay, Stopped, Tally
 from fairbits.search.problem import Indices, Problem
+from fairbits.store import TaskWriter
 
 #: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
 MAX_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
 
 Clock = Callable[[], float]
-
-
-class Sink(Protocol):
-    """Takes the cases that an oracle finds, such as a writer of files."""
-
-    def append(
-        self, codes: Codes, figures: dict[str, npt.NDArray[Any]], origin: str, *, keys: Keys | None = None
-    ) -> None:
-        """Take some distinct cases."""
 
 
 #: Figures that are kept of a case as they are.
@@ -76,7 +68,7 @@ class Oracle:
         self,
         problem: Problem,
         budget: Budget,
-        sink: Sink,
+        sink: TaskWriter,
         *,
         seen: Seen | None = None,
         tally: Tally | None = None,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -199,13 +200,16 @@ def search_subject(
         settings.budget, strategy, seed=settings.seed, m=problem.evaluator.m, tasks=tasks, shared=by_workers is not None
     )
     before = Run.open(place) if resume and place is not None else None
-    buckets = plan.buckets
     if before is not None:
-        plan, buckets = kept_plan(before, plan, tasks), before.buckets
+        plan = kept_plan(before, plan, tasks)
         settings = replace(settings, batch=before.manifest.get("batch"))
     settings, strategy = fitted(settings, problem, plan.task(0).budget, before)
-    workers = {"workers": executor_options.workers, "ray": executor_options.ray}
-    manifest = manifest_of(subject, settings, problem.evaluator) | workers | {"shards": plan.count, "buckets": buckets}
+    manifest = manifest_of(subject, settings, problem.evaluator) | {
+        "workers": executor_options.workers,
+        "ray": executor_options.ray,
+        "shards": plan.count,
+        "buckets": plan.buckets if before is None else before.buckets,
+    }
     place = place or new_folder(subject.name, settings.strategy)
     if before is not None:
         check_same(before.manifest, manifest)  # first what somebody typed, then what it stands for
@@ -213,9 +217,7 @@ def search_subject(
         writer = RunWriter.resume(place, manifest)
     else:
         writer = RunWriter.create(place, manifest, subject.schema, force=force, people=subject.table.codes)
-    return SearchInProgress(
-        problem, strategy, plan, by_workers, writer, settings, buckets, watch, stop, clock, began
-    ).do()
+    return SearchInProgress(problem, strategy, plan, by_workers, writer, settings, watch, stop, clock, began).do()
 
 
 #: Has the open tasks of a search done, and says how that ended.
@@ -249,7 +251,6 @@ class SearchInProgress:
         by_workers: ByWorkers | None,
         writer: RunWriter,
         settings: Settings,
-        buckets: int,
         watch: Watch | None,
         stop: Callable[[], bool] | None,
         clock: Clock,
@@ -258,7 +259,7 @@ class SearchInProgress:
         self.problem, self.strategy, self.by_workers = problem, strategy, by_workers
         self.plan = _shortened(plan, float(writer.record["scale"].get("overhead") or 0.0))
         self.began = began if writer.new else None
-        self.writer, self.settings, self.buckets = writer, settings, buckets
+        self.writer, self.settings, self.buckets = writer, settings, writer.record["buckets"]
         self.watch, self.stop, self.clock = watch, stop or (lambda: False), clock
         self.tally = Tally()
         for record in self.writer.records.values():
@@ -388,10 +389,8 @@ class SearchInProgress:
         """Bring run.json up to date; a full disk is noticed by the tasks, and must not end the coordinator."""
         self.written = self.clock()
         self.writer.note(seconds=self.elapsed)
-        try:
+        with suppress(OSError):
             self.writer.write("running")
-        except OSError as error:
-            self.writer.note(unwritten=str(error))
 
     def _finish(self, status: str, summary: dict[str, Any] | None) -> None:
         """What is on disk is safe whether or not its summary can be written; a status that says "finished" must be."""
@@ -424,10 +423,8 @@ class SearchInProgress:
         run = Run.open(self.writer.folder)
         if self.buckets > 1:  # readers are spared the search for doubles; where that fails, they find them themselves
             found = find_doubles(run.parts_found, run.layout, buckets=self.buckets)
-            try:
+            with suppress(OSError):
                 keep_doubles(run.folder, run.parts_found, found)
-            except OSError as error:
-                self.writer.note(unwritten=str(error))
         known = self.writer.records
         records = [known[number] for number in sorted(known)]
         tally, findings = Tally(), dict[str, Any]()

@@ -132,11 +132,6 @@ class TaskWriter:
         self._jobs: deque[Future[None]] = deque()
         self._error: BaseException | None = None
 
-    @property
-    def cases(self) -> int:
-        """Cases so far, those of the attempt before and those that are not on disk yet included."""
-        return self.record.rows + self._rows
-
     def stored_codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
         """Codes of the cases that the attempt before left."""
         names = () if self.before is None else self.before.parts

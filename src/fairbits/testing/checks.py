@@ -233,7 +233,7 @@ def check_strategy(
             return search.search_subject(about, settings, Path(place) / name, resume=resume)
 
         one = searched("one", evaluations)
-        asked = _summary(one)["evaluations"]
+        asked = (one.summary or {})["evaluations"]
         expect(asked <= evaluations, "budget", f"{asked} people were asked about, {evaluations} were allowed")
         if strategy.rounds is None:
             expect(asked == evaluations, "budget", f"it stopped after {asked} of {evaluations} people by itself")
@@ -243,7 +243,8 @@ def check_strategy(
         same = searched("half", evaluations, resume=True).content(anew=True) == one.content(anew=True)
         expect(same, "resume", "a search that went on found other people; keep nothing from one round for the next")
         near = searched("near", evaluations, within=1)
-        far = _summary(near)["k_max_within_1"] != _summary(near)["k_max"]
+        figures = near.summary or {}
+        far = figures["k_max_within_1"] != figures["k_max"]
         expect(not far or not len(near), "within", "people lie further than within = 1")
         _inside(one, about.schema)
     return ("budget", "seed", "resume", "within", "domain")
@@ -256,10 +257,6 @@ def _inside(run: store.Run, schema: domain.Schema) -> None:
             valid = attribute.valid(column)
             wrong: Sequence[float] = column[~valid][:1].tolist()
             expect(bool(valid.all()), "domain", f"{attribute.name} is {wrong} for somebody, outside of its domain")
-
-
-def _summary(run: store.Run) -> dict[str, Any]:
-    return run.summary or {}
 
 
 #: Rows of the small subject: enough for both halves of the evidence.
