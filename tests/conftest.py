@@ -45,6 +45,7 @@ from numba.core.dispatcher import Dispatcher
 from threadpoolctl import ThreadpoolController
 
 from fairbits import Attribute, Network, Schema, sandbox
+from fairbits.data import sources
 from fairbits.debug import origin
 from fairbits.engine import work_time
 from fairbits.measure import plausibility
@@ -191,6 +192,14 @@ def nobody_waits_for_the_disk() -> Iterator[None]:
     """What tests write outlives a process that is killed, as all files do; it need not outlive the machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nobody_has_added_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the developer has kept with ``fairbits data add`` is no part of a checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "cache_folder", lambda: tmp_path_factory.getbasetemp() / "tables")
         yield
 
 
