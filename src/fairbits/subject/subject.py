@@ -379,7 +379,7 @@ def _compared(
         mend = "mend the table or the schema, so that both are the same"
         ours = "please report this, it is an error of ours"
         raise ModelError(f"{found}; {ours if loaded.owner.form in LIBRARY else mend}.")
-    other = loaded.owner.library(f"as it is read here, {found.removeprefix('the model ')}.")
+    other = loaded.owner.library(f"as it is read here, it {found.removeprefix('the model ')}.")
     other = replace(other, classes=output_order(schema, other.classes, options))
     return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
 
