@@ -67,3 +67,13 @@ def test_a_file_that_is_refused_in_a_child_is_wrong_use(tmp_path: Path) -> None:
 
     assert found.returncode == 2
     assert "numbers such as '" in found.stderr
+
+
+def test_a_column_that_was_left_out_is_named_with_the_reason() -> None:
+    draw = np.random.default_rng(0)
+    rows = pd.DataFrame({"sex": draw.integers(0, 2, 200), "pay": draw.integers(10**17, 10**18, 200)})
+    labels = np.where(draw.random(200) < 0.5, "yes", "no")
+    fitted = LogisticRegression().fit(rows, labels)
+
+    with pytest.raises(ModelError, match=r"does not describe \(.*pay \(whole numbers beyond 1e15"):
+        fairbits.Audit.from_table(fitted, rows.assign(hired=labels), target="hired", protected=["sex"])

@@ -256,10 +256,15 @@ def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
     strange = next((name for name in columns if name not in known), None)
     if strange is not None:
         raise ModelError(
-            f"the model was trained on the column {strange!r}, which the schema does not describe; "
-            f"{choose_from(strange, known)}"
+            f"the model was trained on the column {strange!r}, which the schema does not describe"
+            f"{_why_left_out(strange, schema)}; {choose_from(strange, known)}"
         )
     return columns
+
+
+def _why_left_out(column: str, schema: Schema) -> str:
+    """What the schema says about leaving a column out, where it does."""
+    return next((f" ({note.rstrip('.')})" for note in schema.notes if f" {column} (" in note), "")
 
 
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
