@@ -240,7 +240,8 @@ def _child(request: Any, notify: Notify) -> NoReturn:
         work(given, notify)
         facts: dict[str, Any] = {"done": True}
     except FairbitsError as error:
-        facts = {"error": [type(error).__name__, str(error.args[0])]}  # as written: its reader is the parent's
+        kind = next(one for one in type(error).__mro__ if one.__module__ == errors.__name__)  # others stay here
+        facts = {"error": [kind.__name__, str(error.args[0])]}  # as written: its reader is the parent's
     except SystemExit as error:
         facts = {"exit": str(error.code)[:40]}
     except MemoryError:
@@ -271,7 +272,7 @@ def _ending(code: int, known: dict[str, Any], memory: int) -> ChildOutcome:
     if "memory" in known or out_of_memory(text):
         return ChildOutcome(_too_much(memory), known=known | {"memory": True})
     if "error" in known:
-        return ChildOutcome(error=getattr(errors, name, FairbitsError)(text), known=known)
+        return ChildOutcome(error=getattr(errors, name)(text), known=known)
     fault = f"fails ({text})" if text else ""
     if "exit" in known:
         fault = f"asks Python to exit ({known['exit']})"

@@ -218,3 +218,10 @@ def test_commas_within_labels_are_labels(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("job;pay\nTech, IT;1,000 a month\nSales;2\n")
     for name, mark in (("a.csv", ","), ("b.csv", ";")):
         assert read_arrow(tmp_path / name, delimiter=mark)["job"].to_pylist() == ["Tech, IT", "Sales"]
+
+
+def test_a_comma_in_numbers_is_no_second_column(tmp_path: Path) -> None:
+    """As spreadsheets save a table where decimals have a comma."""
+    (tmp_path / "table.csv").write_text("sex;pay\nf;1,5\nm;2,5\n")
+    with pytest.raises(TableError, match="separated by semicolons: set delimiter = ';'"):
+        read_arrow(tmp_path / "table.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,8 +116,26 @@ def test_answers_are_counted_where_there_are_no_log_probabilities(fake: Fake, au
 
 def test_prose_is_named(fake: Fake, audit_file: Write) -> None:
     model = fake(lambda _: {"As": 0.6, "I": 0.4})
-    with pytest.raises(FairbitsError, match=r"answered 'As' to '.*' was expected; say in the template"):
+    with pytest.raises(
+        FairbitsError, match=r"answered 'As' to '.*' was expected, and named no option for .* say in the template"
+    ):
         Audit.of(audit_file(model.url))
+
+
+def test_one_text_without_an_answer_costs_only_its_own_row(fake: Fake, audit_file: Write, tmp_path: Path) -> None:
+    model = fake(wary_of_women)
+    path = audit_file(model.url)
+    Audit.of(path).words()
+    asked = len(model.asked)
+    kept = tmp_path / "loans.answers.jsonl"
+    lines = [json.loads(line) for line in kept.read_text().splitlines()]
+    lines[0] |= {"said": "As an AI", "options": {}}
+    kept.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(
+        FairbitsError, match=r"'As an AI' .* for 1 of .* leave their rows out of the table; what .* keeps is not"
+    ):
+        Audit.of(path).words()
+    assert len(model.asked) == asked  # nothing is asked for again, and nothing is lost
 
 
 def test_what_is_no_completion_is_named(fake: Fake, audit_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairbits import Attribute, Encoding, Schema, Table, Twins
+from fairbits import Attribute, Audit, Encoding, Schema, Table, Twins
 from fairbits.domain import coarsened
 from fairbits.measure import Evaluator, evaluator_of, grouping_of, measure_table
 from fairbits.models import HasTrees
+from fairbits.report.compute import about_of
+from fairbits.report.sections.people import real_people
 from fairbits.subject import make_subject
 from tests.conftest import random_network, with_inputs_scaled
 
@@ -277,3 +279,32 @@ def test_the_index_is_that_of_the_table():
         worst = found.worst(1)[0]
         assert table.loc[worst.row, "k"] == worst.k
         assert index[worst.position] == worst.row
+
+
+@pytest.mark.parametrize(
+    ("protected", "kind"),
+    [("ranges", "network"), ("several", "network"), ("step", "black box"), ("missing", "black box")],
+)
+def test_values_of_their_own_count_where_somebody_has_them(protected: str, kind: str):
+    """m and the limit of bits are of people of the table: they have no more twins than these."""
+    rng = np.random.default_rng(9)
+    schema = schema_of(protected, ())
+    codes = people(schema, rng)
+    for place in schema.protected_columns:  # everybody has a value that twins take
+        codes[:, place] = rng.choice(schema.attributes[place].twin_values(), len(codes))
+    model, encoding = model_of(kind, schema, rng, codes)
+    sizes = [schema.attributes[place].twin_count for place in schema.protected_columns]
+
+    def subject_of(codes: np.ndarray) -> Any:
+        return make_subject("strangers", model, schema, Table(codes), encoding=encoding)
+
+    subject = subject_of(codes)
+    found = Audit.of(subject, as_is=True).measure()
+    assert found.summary()["m"] == np.prod(sizes)
+    assert found.summary()["bits_limit"] == pytest.approx(np.log2(np.prod(sizes)))
+    assert found.twins_removed == 0
+    assert {one.removed for one in real_people(found.evaluator, found.table, [0, 1])} == {0}
+    assert not about_of(subject, found.evaluator).open
+    column = schema.protected_columns[0]
+    codes[0, column] = 33.0 if schema.attributes[column].gap is None else schema.attributes[column].gap
+    assert Audit.of(subject_of(codes), as_is=True).measure().summary()["m"] == (sizes[0] + 1) * np.prod(sizes[1:])

@@ -15,9 +15,10 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, HistGradientBoostingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import fairbits
@@ -264,13 +265,16 @@ def test_a_nullable_column_before_trees_is_asked_as_it_came() -> None:
     assert audit.measure().to_frame()["flips"].tolist() == (twins[0] != twins[1]).tolist()
 
 
+def debtors(seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    rows = pd.DataFrame({"sex": draw.integers(0, 2, 300), "debt": draw.normal(size=300)})
+    return rows, np.where(rows["debt"] + 0.5 * rows["sex"] + draw.normal(size=300) > 0, "yes", "no")
+
+
 @pytest.mark.parametrize("stated", [None, 0.5])
 def test_decisions_that_do_not_follow_from_probabilities_are_said(stated: float | None) -> None:
-    draw = np.random.default_rng(5)
-    rows = pd.DataFrame({"sex": draw.integers(0, 2, 300), "debt": draw.normal(size=300)})
-    labels = np.where(rows["debt"] + 0.5 * rows["sex"] + draw.normal(size=300) > 0, "yes", "no")
-    model = FixedThresholdClassifier(LogisticRegression(), threshold=1.0, response_method="decision_function")
-    model.fit(rows, labels)
+    rows, labels = debtors(0)
+    model = NearestCentroid().fit(rows, labels)
     apart = int(((model.predict_proba(rows)[:, 1] >= 0.5) != (model.predict(rows) == "yes")).sum())
     given = {"target": "y", "favourable": "yes", "protected": ["sex"], "threshold": stated}
 
@@ -278,3 +282,31 @@ def test_decisions_that_do_not_follow_from_probabilities_are_said(stated: float 
 
     assert apart > 20
     assert (f"predict decides {apart} of 300 rows otherwise" in notes) == (stated is None)
+
+
+MARGINS = {
+    "a machine whose probabilities came later": lambda: SVC(probability=True, random_state=0),
+    "a cut-off on the margin": lambda: FixedThresholdClassifier(
+        LogisticRegression(), threshold=1.0, response_method="decision_function"
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The `probability` parameter:FutureWarning")
+@pytest.mark.parametrize("kind", MARGINS)
+@pytest.mark.parametrize("favourable", ["no", "yes"])
+def test_a_cut_off_that_tells_the_models_own_decisions_decides(kind: str, favourable: str) -> None:
+    rows, labels = debtors(5)
+    model = MARGINS[kind]().fit(rows, labels)
+    twins = [model.predict(rows.assign(sex=value)) for value in (0, 1)]
+    probable = model.predict_proba(rows)[:, 1] >= 0.5
+    assert (probable != (model.predict(rows) == "yes")).any()
+    given = {"target": "y", "favourable": favourable, "protected": ["sex"]}
+
+    audit = fairbits.Audit.from_table(model, rows.assign(y=labels), **given)
+
+    found = audit.measure()
+    assert found.flip_rate is not None
+    assert found.flip_rate.value == pytest.approx(np.mean(twins[0] != twins[1]), abs=0.007)  # within the gap of rows
+    assert audit.subject.quality.accuracy == pytest.approx(np.mean(model.predict(rows) == labels))
+    assert "own predict decides for" in " ".join(audit.subject.notes)

@@ -61,3 +61,9 @@ def test_what_an_owner_says_of_a_model_is_kept_and_moves_no_figure(tmp_path: Pat
         file.write_text(said.replace('version = "7"', wrong), encoding="utf-8")
         with pytest.raises(SchemaError, match=words):
             load_subject(str(file))
+
+
+def test_a_name_is_a_text(tmp_path: Path) -> None:
+    (tmp_path / "subject.toml").write_text('name = ["loans"]')
+    with pytest.raises(SchemaError, match="it must be a text"):
+        load_subject(tmp_path / "subject.toml")

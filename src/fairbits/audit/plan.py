@@ -144,10 +144,10 @@ def plan_audit(options: PlanOptions, subject: Subject | None = None) -> AuditPla
         people = people or (len(table) if table.person is None else len(np.unique(table.person)))
         evaluator = evaluator_of(subject)
         rows = options.rows or len(table)
-        about = {"twins": evaluator.m, "questions": rows * evaluator.m}
+        about = {"twins": evaluator.m_in_table, "questions": rows * evaluator.m_in_table}
         words = text_model(subject)
         if isinstance(subject.model, Endpoint):  # every question may be paid for
-            about["requests"] = math.ceil(rows * evaluator.m / subject.model.service.pace.rows)
+            about["requests"] = math.ceil(about["questions"] / subject.model.service.pace.rows)
         elif words is not None and isinstance(words.decider, Chat):
             if options.rows is not None:
                 raise OptionError("how much a language model is asked follows from its table; leave --rows out.")

@@ -175,7 +175,7 @@ def debug_run(
         epsilon=evaluator.epsilon,
         partition=evaluator.partition,
         seed=seed,
-        m=evaluator.m,
+        m=evaluator.m_in_table,
         cases=cases,
         worst=worst,
         k=figures.k,

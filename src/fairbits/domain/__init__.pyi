@@ -1,3 +1,4 @@
+from .attribute import AMOUNT as AMOUNT
 from .attribute import MAX_WHOLE as MAX_WHOLE
 from .attribute import MISSING as MISSING
 from .attribute import Attribute as Attribute
@@ -10,6 +11,7 @@ from .attribute import Integers as Integers
 from .attribute import Real as Real
 from .attribute import is_number as is_number
 from .attribute import nearest as nearest
+from .attribute import written_otherwise as written_otherwise
 from .decoding import Decoder as Decoder
 from .decoding import RawTable as RawTable
 from .decoding import table_columns as table_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -491,6 +491,12 @@ class Category(Attribute):
 KINDS: dict[str, type[Attribute]] = {"integer": Integer, "category": Category, "real": Real}
 
 
+#: A number with marks in or around it: 3,487.78 or $1 200.
+AMOUNT = re.compile(r"(?!\d+$)\W*\d[\d.,'’\s]*\W*")
+#: Labels for each that is no number, at least, where a category looks like a number.
+_ENOUGH = 4
+
+
 def is_number(value: object) -> bool:
     """Whether a text spells a number."""
     try:
@@ -498,6 +504,22 @@ def is_number(value: object) -> bool:
     except ValueError:
         return False
     return True
+
+
+def written_otherwise(attributes: Iterable[Attribute]) -> str:
+    """What to do about a category that looks like a number with a mark for what is missing, or with marks in it: its
+    owner probably read the table with pandas' ``na_values=`` or ``thousands=``. Nothing where there is none.
+    """
+    for one in attributes:
+        texts = [] if one.columns else [label for label in one.labels if label != MISSING]
+        strange = [label for label in texts if not is_number(label)]
+        what = f"{strange[0]!r} of {one.name!r}" if strange else ""
+        if strange and len(texts) >= _ENOUGH and all(AMOUNT.fullmatch(label) for label in strange):
+            return f"write numbers such as {what} plainly in the table, and describe the column anew (fairbits init)"
+        if strange and len(texts) >= _ENOUGH * len(strange):
+            mean = "means that the value is missing, leave such cells of the table empty"
+            return f"if {what}, which stands beside numbers, {mean} and describe the column anew (fairbits init)"
+    return ""
 
 
 def nearest(values: Codes, codes: Codes) -> npt.NDArray[np.int64]:

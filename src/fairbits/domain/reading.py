@@ -294,13 +294,15 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
     parsing = csv.ParseOptions(delimiter=delimiter)
     # Only an empty cell is missing: "NA" is a country code and "None" a fine label.
     missing: dict[str, Any] = {"null_values": [""], "strings_can_be_null": True}
-    table = csv.read_csv(file, parse_options=parsing, convert_options=csv.ConvertOptions(**missing))
-    other = next((mark for mark in _SEPARATORS if mark in table.column_names[0]), None)
-    if table.num_columns == 1 and other is not None:
+    with pa.input_stream(str(file)) as opened:
+        header = opened.read(1 << 16).partition(b"\n")[0].decode("utf-8", "replace")
+    other = next((mark for mark in _SEPARATORS if mark in header), None)
+    if delimiter not in header and other is not None:  # before rows of "1,5;2,5" count as two columns
         raise TableError(
             f"the table {str(file)!r} has a single column, whose name seems to be separated by "
             f"{_SEPARATORS[other]}s: set delimiter = {other!r}."
         )
+    table = csv.read_csv(file, parse_options=parsing, convert_options=csv.ConvertOptions(**missing))
     check_names(table.column_names)
     table = _read_texts(table, file, delimiter)
     times = [field.name for field in table.schema if pa.types.is_time(field.type)]

@@ -144,6 +144,13 @@ class Twins:
             found &= ~(np.isin(codes[:, i], domain)[:, None] & wanted)
         return found
 
+    def count(self, codes: Codes) -> npt.NDArray[np.int64]:
+        """How many twins people have before any rule, (n,): one more along an attribute whose own value is beside."""
+        found = np.ones(len(codes), np.int64)
+        for i, values, own in zip(self.columns, self._domains, self._open, strict=True):
+            found *= len(values) + (own & ~np.isin(codes[:, i], values))
+        return found
+
     def place_of(self, codes: Codes) -> npt.NDArray[np.int64]:
         """Position of people as they are among all their combinations, their own values as such, (n,).
 

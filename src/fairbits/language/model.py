@@ -317,7 +317,16 @@ class Chat:
         if missing:
             self._check_limits(len(missing), missing[0][1])
             self._ask_all(missing)
-        found = {text: self._score(text, keys) for text, keys in wanted.items()}
+        found = {text: self._score(keys) for text, keys in wanted.items()}
+        silent = [text for text, score in found.items() if score is None]
+        if silent:
+            kept = "" if self.answers is None else f"; what {str(self.answers)!r} keeps is not asked for again"
+            raise ModelError(
+                f"the model answered {shortened(self._kept[wanted[silent[0]][0]]['said'], 60)!r} to "
+                f"{shortened(silent[0], 120)!r}, where one of {', '.join(map(repr, self.chat.options))} was expected, "
+                f"and named no option for {len(silent):,} of {len(found):,} texts; say in the template what to answer "
+                f"with, or leave their rows out of the table{kept}."
+            )
         return np.array([found[text] for text in texts])
 
     def missing(self, texts: Sequence[str], *, again: int = 0) -> int:
@@ -444,17 +453,15 @@ class Chat:
         except OSError as error:
             raise OptionError(f"answers cannot be kept in {str(self.answers)!r}: {error.strerror or error}.") from None
 
-    def _score(self, text: str, keys: Sequence[str]) -> float:
+    def _score(self, keys: Sequence[str]) -> float | None:
+        """The probability of the favourable option; None where the answers name none."""
         found = [self._kept[key] for key in keys]
         total: Counter[str] = Counter()
         for answer in found:
             total.update(answer["options"])
         mass = float(sum(total.values()))
         if mass <= 0:
-            raise ModelError(
-                f"the model answered {shortened(found[0]['said'], 60)!r} to {shortened(text, 40)!r}, where one of "
-                f"{', '.join(map(repr, self.chat.options))} was expected; say in the template what to answer with."
-            )
+            return None
         self._mass.append(mass / len(found))
         return total.get(self.chat.favourable, 0.0) / mass
 

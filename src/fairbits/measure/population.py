@@ -115,7 +115,7 @@ def noise_of(subject: Subject, evaluator: Evaluator) -> Noise | None:
         quantile=probe.quantile,
         largest=probe.largest,
         people=len(chosen),
-        m=evaluator.m,
+        m=evaluator.m_in_table,
         null_q_inf_mean=float(bits.mean()),
         null_q_inf_max=float(bits.max()),
         null_flip_rate=None if evaluator.schema.regression else float(figures.flips.mean()),
@@ -179,15 +179,15 @@ def _repetition_noise(model: TwinScores, evaluator: Evaluator) -> Noise | None:
 def null_figures(evaluator: Evaluator, people: Codes) -> Evaluation:
     """Figures of people whose own row is asked m times in place of their m twins: the bits that noise alone makes."""
     inputs = evaluator.encoding.encode(people)
-    schema, model = evaluator.schema, evaluator.model
+    schema, model, m = evaluator.schema, evaluator.model, evaluator.m_in_table
     if len(schema.classes) > 2 and isinstance(model, HasClassScores):
-        table = np.stack([np.asarray(model.class_scores(inputs), np.float32) for _ in range(evaluator.m)], axis=1)
+        table = np.stack([np.asarray(model.class_scores(inputs), np.float32) for _ in range(m)], axis=1)
         if evaluator.by_vector:
             return evaluator.figures_of_classes(table)
         scores = np.ascontiguousarray(table[:, :, schema.favourable_index])
     else:
         table = None
-        scores = np.stack([fresh_scores(model, inputs) for _ in range(evaluator.m)], axis=1).astype(np.float32)
+        scores = np.stack([fresh_scores(model, inputs) for _ in range(m)], axis=1).astype(np.float32)
     return evaluator.figures_of_scores(np.clip(scores, 0, 1) if schema.probabilities else scores, table=table)
 
 
@@ -387,7 +387,7 @@ class Measurement(Shown):
         flips = "" if self.flip_rate is None else f", decisions flip for {percent(self.flip_rate.value)}"
         people = self.persons
         whom = f"{people:,} people" if people == len(self) else f"{len(self):,} rows of {people:,} people"
-        return f"<Measurement of {whom} × {self.evaluator.m} twins: mean k {self.k_mean.value:.2f}{flips}>"
+        return f"<Measurement of {whom} × {self.evaluator.m_in_table} twins: mean k {self.k_mean.value:.2f}{flips}>"
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
@@ -438,8 +438,8 @@ class Measurement(Shown):
             "rows": len(self),
             "people": self.persons,
             "effective_rows": None if self.table.weight is None else effective_size(self.table.weight),
-            "m": self.evaluator.m,
-            "bits_limit": self.evaluator.bits_limit,
+            "m": self.evaluator.m_in_table,
+            "bits_limit": self.evaluator.limit_in_table,
             "epsilon": self.evaluator.epsilon,
             "partition": self.evaluator.partition,
             "protected": list(self.schema.protected),
@@ -572,7 +572,7 @@ def measure_table(
                 narrow[:, piece] = _narrow_flips(evaluator, support, likely, table.codes[piece], decided)
     evaluation = Evaluation.concatenate(figures)
     figures.clear()  # of millions of people, they are large
-    limit = evaluator.bits_limit
+    limit = evaluator.limit_in_table
     people = people_of(schema, table)
     drawn: dict[str, Any] = {"people": people, "weight": table.weight}
     k_mean, q_inf_mean, q_1_mean = bounded_means(

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
+from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen, written_otherwise
 from fairbits.errors import ModelError, choose_from, foreign
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
@@ -46,6 +46,13 @@ class NotColumnwise(NotNative):
 
 class RefusedRows(ModelError):
     """A model's own preprocessing does not take the rows that it is given."""
+
+
+def remedy_for_labels(attributes: Iterable[Attribute]) -> str:
+    """What to do where a model refuses labels of these."""
+    return written_otherwise(attributes) or (
+        'if it was trained on codes that number the labels as the schema does, say input_format = "codes" under [model]'
+    )
 
 
 class Encoders:
@@ -116,9 +123,10 @@ class Encoders:
             attribute, value = self.schema.attributes[i], person[0, i]
             person[0, i] = self.someone[0, i]
             if taken(person):
+                remedy = written_otherwise([attribute]) or "take it out of the domain or train with it"
                 return ModelError(
                     f"the model cannot take the value {attribute.read(value)!r} of {attribute.name!r}, which the "
-                    f"schema allows ({str(error).rstrip('.')}); take it out of the domain or train with it."
+                    f"schema allows ({str(error).rstrip('.:')}); {remedy}."
                 )
         return error
 

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import zipfile
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -117,9 +118,18 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     """A Keras model, native where its layers form a chain of dense ones."""
     try:
         network = read_output(chain_of_keras(model).network(options.favourable), options)
-        return Loaded(network, owner=Owner(lambda rows: model.predict(np.asarray(rows), verbose=0), (), "inputs"))
     except NotNative as error:
-        note = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
+        return _running(model, schema, options, str(error))
+
+    def asked(rows: Any) -> Any:
+        return model.predict(np.asarray(rows), verbose=0)
+
+    return Loaded(network, owner=Owner(asked, (), "inputs", library=partial(_running, model, schema, options)))
+
+
+def _running(model: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
+    """A Keras model as one that Keras is asked about, and why it is not read."""
+    note = f"the model runs in Keras and is not read as a network: {why.rstrip('.')}."
     slots, encoding = _slots(model, schema, options)
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch import TorchModel

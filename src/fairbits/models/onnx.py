@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -261,24 +262,32 @@ _COLUMNWISE = _PASS | {
 }  # fmt: skip
 
 
+#: What its child process imports.
+_NEEDS = ("onnx", "onnxruntime")
+
+
 def read_onnx(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     """The model in an ONNX file: native where it can be, else in ONNX Runtime."""
     graph = named(path, options.max_model_bytes)
     try:
         return _native(graph, schema, options, path)
     except NotNative as error:
-        try:
-            check_sizes(graph.model)
-            options = options_after_trial(path, schema, options, needs=("onnx", "onnxruntime"))
-            return run_graph(graph, schema, options, str(error))
-        except ModelError as trouble:
-            if str(trouble).startswith("the ONNX file"):  # said by the child process, which reads it the same way
-                raise
-            raise ModelError(
-                f"the ONNX file {str(path)!r} is not a plain dense network: {error} Nor can it run as it is: {trouble}"
-            ) from None
+        return _running(graph, schema, options, path, str(error))
     except ModelError as error:
         raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {error}") from None
+
+
+def _running(graph: Graph, schema: Schema | None, options: ModelOptions, path: Path, why: str) -> Loaded:
+    """The whole graph in ONNX Runtime, tried in a child first, and why it is not read."""
+    try:
+        check_sizes(graph.model)
+        return run_graph(graph, schema, options_after_trial(path, schema, options, needs=_NEEDS), why)
+    except ModelError as trouble:
+        if str(trouble).startswith("the ONNX file"):  # said by the child process, which reads it the same way
+            raise
+        raise ModelError(
+            f"the ONNX file {str(path)!r} is not a plain dense network: {why} Nor can it run as it is: {trouble}"
+        ) from None
 
 
 def named(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Graph:
@@ -295,16 +304,17 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
     with foreign("its graph is odd", NotNative):  # constants that do not fit pass ONNX's own checks
         reader = GraphReader(graph)
     network = read_output(reader.chain.network(stated_favourable(graph, options)), options)
+    library = partial(_running, graph, schema, options, path)
     if not reader.stem or schema is None:
-        return Loaded(network, None, graph.classes, owner=_owner(graph, None))
+        return Loaded(network, None, graph.classes, owner=_owner(graph, None, library))
     check_sizes(graph.model)
-    options_after_trial(path, schema, options, needs=("onnx", "onnxruntime"))
+    options_after_trial(path, schema, options, needs=_NEEDS)
     feeder, run = feeder_of(graph, schema, options), session_of(graph, reader.stem, reader.start)
     encoding = encoding_of(lambda codes: run(feeder(codes)), schema, schema.names)
-    return Loaded(network, encoding, graph.classes, feeder.notes, owner=_owner(graph, feeder))
+    return Loaded(network, encoding, graph.classes, feeder.notes, owner=_owner(graph, feeder, library))
 
 
-def _owner(graph: Graph, feed: Any) -> Owner | None:
+def _owner(graph: Graph, feed: Any, library: Callable[[str], Loaded]) -> Owner | None:
     """The whole graph in ONNX Runtime, asked about the rows of the network that was read of it, or about codes."""
     only = graph.inputs[0]
     if feed is None and (len(graph.inputs) != 1 or only.kind == TEXT):
@@ -314,7 +324,7 @@ def _owner(graph: Graph, feed: Any) -> Owner | None:
         given = {only.name: typed(np.asarray(rows), only)} if feed is None else feed(rows)
         return session_of(graph, graph.nodes, graph.output)(given)
 
-    return Owner(ask, (), "inputs" if feed is None else "codes")
+    return Owner(ask, (), "inputs" if feed is None else "codes", library=library)
 
 
 class GraphReader:

@@ -30,6 +30,7 @@ from fairbits.domain import (
 )
 from fairbits.errors import FairbitsError, ModelError, choose_from, reason
 from fairbits.models.black_box import BlackBox, attribute
+from fairbits.models.inputs import remedy_for_labels
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.outputs import Loaded, Names, Owner, column_note, output_order, plain_reading
 
@@ -255,10 +256,15 @@ def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
     strange = next((name for name in columns if name not in known), None)
     if strange is not None:
         raise ModelError(
-            f"the model was trained on the column {strange!r}, which the schema does not describe; "
-            f"{choose_from(strange, known)}"
+            f"the model was trained on the column {strange!r}, which the schema does not describe"
+            f"{_why_left_out(strange, schema)}; {choose_from(strange, known)}"
         )
     return columns
+
+
+def _why_left_out(column: str, schema: Schema) -> str:
+    """What the schema says about leaving a column out, where it does."""
+    return next((f" ({note.rstrip('.')})" for note in schema.notes if f" {column} (" in note), "")
 
 
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
@@ -337,10 +343,8 @@ def _form_of(
     if lacking:
         raise RefusesMissing(f"{name} does not take {lacking}; fill it in the table, or train the model with it.")
     if named:  # its own columns, but not these values: codes would be a guess, as nobody knows whose codes
-        raise ModelError(
-            f"{name} does not take the table's values ({complaint}); if it was trained on codes that number the labels "
-            f'as the schema does, say input_format = "codes" under [model].'
-        )
+        remedy = remedy_for_labels(schema.attributes)
+        raise ModelError(f"{name} does not take the table's values ({complaint.rstrip(':')}); {remedy}.")
     raise ModelError(f"{name} takes neither labels nor codes, as an array or as a frame: {complaint}.")
 
 

@@ -45,6 +45,7 @@ from fairbits.models.inputs import (
     Transform,
     encoding_of,
     random_people,
+    remedy_for_labels,
 )
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Head, Network
@@ -368,10 +369,7 @@ def _behind(
             complaints.append(error)
     if not isinstance(complaints[0], RefusedRows) or options.input_format is not None:
         raise complaints[0]
-    raise RefusedRows(
-        f"{str(complaints[0]).rstrip('.')}; if it was trained on codes that number the labels as the schema does, say "
-        f'input_format = "codes" under [model].'
-    ) from complaints[0]
+    raise RefusedRows(f"{str(complaints[0]).rstrip('.:')}; {remedy_for_labels(schema.attributes)}.") from complaints[0]
 
 
 def _encoded_rows(steps: list[Any], final: Any, decoder: Decoder, decode: Callable[[Any], Any], codes: Any) -> Any:

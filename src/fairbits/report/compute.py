@@ -243,8 +243,8 @@ def about_of(subject: Subject, evaluator: Evaluator) -> About:
         subject=subject.name,
         protected=schema.protected,
         sizes=tuple(len(schema[name].twin_values()) for name in schema.protected),
-        m=evaluator.m,
-        bits_limit=evaluator.bits_limit,
+        m=evaluator.m_in_table,
+        bits_limit=evaluator.limit_in_table,
         epsilon=evaluator.epsilon,
         partition=evaluator.partition,
         rows=len(subject.table),
@@ -330,7 +330,8 @@ def in_labels(rule: str, schema: Schema) -> str:
 def examined(about: About, measured: Measured, searched: Searched, schema: Schema) -> tuple[str, ...]:
     rows = f"all {measured.rows:,}" if measured.complete else f"{measured.rows:,} of {measured.rows_total:,}"
     figures, own = searched.figures, measured.figures
-    each = f", each under all {about.m:,} combinations of protected values ({about.factors})"
+    combinations = f"{'up to' if about.open else 'all'} {about.m:,} combinations of protected values"
+    each = f", each under {combinations} ({about.factors})"
     found = [f"Examined: {rows} rows of the table{each if about.protected else ' as it is'}."]
     if own.get("twins_removed"):
         why = "cannot exist under the rules" if own["rules"] else "are not in the table"

@@ -68,7 +68,8 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         yield Paragraph(f"Decisions about them use up to {used}.")
     terms = f"ε = {about.epsilon:g}, {about.partition} partition"
     who = "people" if about.people is None else f"rows of {number(about.people)} people"
-    yield Paragraph(f"{number(len(found))} {who}, {about.m:,} twins each ({about.factors}); {terms}.", tone="small")
+    twins = f"{'up to ' * about.open}{about.m:,} twins each ({about.factors})"
+    yield Paragraph(f"{number(len(found))} {who}, {twins}; {terms}.", tone="small")
     yield from paragraphs(subject.lines(), "small")
     if found.schema.rules:
         rules = f"{len(found.schema.rules)} rule{'s' * (len(found.schema.rules) > 1)}"
@@ -293,7 +294,8 @@ def _view(result: Any) -> _View:
 
 def _measurement(found: Measurement) -> Iterator[Block]:
     measured = measured_now(found)
-    twins = f"{number(len(found))} people, {number(found.evaluator.m)} twins each; ε = {found.evaluator.epsilon:g}."
+    evaluator = found.evaluator
+    twins = f"{number(len(found))} people, {number(evaluator.m_in_table)} twins each; ε = {evaluator.epsilon:g}."
     yield Paragraph(Strong(people_sentence(measured)), kind=measured.kind)
     yield Paragraph(twins, tone="small")
     yield from flip_blocks(measured)

@@ -289,7 +289,7 @@ def _command(record: Mapping[str, Any], subject: Subject) -> str:
 FORMAT = 1
 SCHEMA = "summary.schema.json"
 #: What only the pictures of a person take.
-_DRAWN = ("scores", "classes", "own_twin")
+_DRAWN = ("scores", "classes", "own_twin", "removed")
 
 
 def summary_of(data: ReportData) -> dict[str, Any]:

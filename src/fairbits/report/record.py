@@ -39,10 +39,15 @@ class About:
     people: int | None = None  # whose the rows are, where the table says so
 
     @property
+    def open(self) -> bool:
+        """Whether some people have protected values beside those that all twins take, which are twins of theirs."""
+        return self.m > prod(self.sizes)
+
+    @property
     def factors(self) -> str:
         """What the twins are made of, e.g. "age 9 × sex 2"."""
         sizes = " × ".join(f"{shortened(n, 40)} {s}" for n, s in zip(self.protected, self.sizes, strict=True))
-        return sizes + " and one's own values" * (self.m > prod(self.sizes))
+        return sizes + " and one's own values where they are others" * self.open
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,7 @@ class Portrait:
     attributes: Mapping[str, str]
     scores: tuple[float, ...]
     classes: tuple[int, ...]
+    removed: int = 0  # twins that rules leave out
     own: Mapping[str, str] = field(default_factory=dict)
     own_twin: int = -1  # which of the scores is that of the person as they are; -1 where nobody is
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import (
+    AMOUNT,
     MAX_WHOLE,
     MISSING,
     Attribute,
@@ -54,7 +55,6 @@ _PLACE = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
-_AMOUNT = re.compile(r"(?!\d+$)\W*\d[\d.,'’\s]*\W*")  # 3,487.78 or $1 200
 _MONTHS = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
 _DATE = re.compile(
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T]\d{1,2}:\d{2}.*)?"
@@ -184,7 +184,7 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
                 return what
         if len(present) < MIN_ROWS or different <= DISTINCT * len(present):
             return ""
-        if all(_AMOUNT.fullmatch(text) for text in texts):
+        if all(AMOUNT.fullmatch(text) for text in texts):
             return f"numbers written as text, such as {present[0]}; write them as 1234.56"
         return "identifiers: nearly every row has a value of its own"
     if pa.types.is_floating(values.type):

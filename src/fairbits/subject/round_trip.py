@@ -61,6 +61,8 @@ class RoundTrip:
         What was compared with what, or why nothing was.
     otherwise
         Rows that the model's own decision differs for from that by the score.
+    cut
+        Where some do: the score from which on the model decides favourably, if one says it of all rows.
     """
 
     rows: int = 0
@@ -68,6 +70,7 @@ class RoundTrip:
     tolerance: float = 0.0
     compared: str = "nothing"
     otherwise: int = 0
+    cut: float | None = None
 
     def figures(self) -> dict[str, Any]:
         """The figures under their names in JSON."""
@@ -133,12 +136,14 @@ def round_trip(
             apart = ~_same(ours, theirs, allowed)
     compared = "the encoded rows, by the library and as read" if owner.form in LIBRARY else "the owner's rows"
     if not apart.any():
+        otherwise, cut = _otherwise(owner, rows, ours, schema)
         return RoundTrip(
             rows=len(chosen),
             equal=len(chosen),
             tolerance=float(allowed.max(initial=0.0)),
             compared=compared,
-            otherwise=_otherwise(owner, rows, ours, schema),
+            otherwise=otherwise,
+            cut=cut,
         )
     first = int(np.argmax(apart))
     where = table.place(int(chosen[first]))
@@ -152,15 +157,23 @@ def round_trip(
     )
 
 
-def _otherwise(owner: Owner, rows: Any, scores: Scores, schema: Schema) -> int:
-    """For how many rows the model's own decision is not what the schema's rule makes of its score."""
+def _otherwise(owner: Owner, rows: Any, scores: Scores, schema: Schema) -> tuple[int, float | None]:
+    """For how many rows the model's own decision is not what the schema's rule makes of its score, and the cut-off
+    that would make it, if there is one: a support vector machine decides by its margin, of which its probabilities are
+    fitted afterwards.
+    """
     if owner.decide is None or len(schema.classes) != 2 or schema.favourable is None:
-        return 0
+        return 0, None
     with foreign(f"the model's predict failed on {len(rows):,} rows"):
         labels = [text_of(one) for one in np.asarray(owner.decide(rows)).ravel().tolist()]
     if not set(labels) <= set(schema.classes):
-        return 0
-    return int((np.array([one == schema.favourable for one in labels]) != schema.rule.favours(scores)).sum())
+        return 0, None
+    favoured = np.array([one == schema.favourable for one in labels])
+    otherwise = int((favoured != schema.rule.favours(scores)).sum())
+    if not otherwise or favoured.all() or not favoured.any():
+        return otherwise, None
+    below, above = scores[~favoured].max(), scores[favoured].min()
+    return otherwise, float(max((below + above) / 2, np.nextafter(below, above))) if below < above else None
 
 
 def asking(

@@ -279,6 +279,7 @@ def make_subject(
 ) -> Subject:
     """A subject whose parts fit each other, and whose model answers through the schema as it does without."""
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
+    given = loaded, schema, table, test
     made_from = model if original is None and not isinstance(model, Loaded) else original
     schema, from_model = with_model_classes(schema, loaded)
     stated = schema.threshold is not None
@@ -299,6 +300,25 @@ def make_subject(
         settled, how = settled_order(loaded, fitted.model, fitted.encoding, schema, table, options)
         fitted = replace(fitted, encoding=settled, notes=(*(() if how else fitted.notes), *how))
     fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
+    if trip.cut is not None and not stated and loaded.threshold is None:
+        note = (
+            f"the model's own predict decides for {schema.favourable!r} from about P = {trip.cut:.4g} on, seen on "
+            f"{trip.rows:,} rows, and so do decisions here."
+        )
+        first, asked, rows, others = given
+        return make_subject(
+            name,
+            first,
+            replace(asked, threshold=trip.cut),
+            rows,
+            test=others,
+            encoding=encoding,
+            options=options,
+            notes=(*notes, note),
+            source=source,
+            original=made_from,
+            raw=raw,
+        )
     if trip.otherwise and not stated:
         rule = rule_words(schema.favourable, schema.rule.threshold, probability=schema.probabilities)
         from_model = (
@@ -309,8 +329,7 @@ def make_subject(
         )
     if own_scale(schema, options.output):
         schema = _with_score_range(schema, fitted, table)
-    asked = (fitted.model, fitted.encoding, schema, table, options, classes)
-    doubt = scaling_doubt(loaded.owner, raw, *asked)
+    doubt = scaling_doubt(loaded.owner, raw, fitted.model, fitted.encoding, schema, table, options, classes)
     if doubt is not None and loaded.owner is None:  # layers alone, trained or not: nobody knows what goes before them
         notes, doubt = (*notes, f"{doubt.partition('; ')[0]}."), None
     notes = (
@@ -360,7 +379,7 @@ def _compared(
         mend = "mend the table or the schema, so that both are the same"
         ours = "please report this, it is an error of ours"
         raise ModelError(f"{found}; {ours if loaded.owner.form in LIBRARY else mend}.")
-    other = loaded.owner.library(f"as it is read here, {found.removeprefix('the model ')}.")
+    other = loaded.owner.library(f"as it is read here, it {found.removeprefix('the model ')}.")
     other = replace(other, classes=output_order(schema, other.classes, options))
     return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
 

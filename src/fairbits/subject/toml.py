@@ -266,8 +266,10 @@ _ENCODINGS = ("codes", "one-hot", "columns")
 
 def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     """The subject that a ``subject.toml`` describes."""
-    document = read_document(file)
+    document = {"name": file.stem, **read_document(file)}
     check_section(document, _SECTIONS, f"audit file {str(file)!r}")
+    if not isinstance(document["name"], str):
+        raise SchemaError(f"name is {str(document['name'])[:40]!r} in {str(file)!r}; it must be a text.")
     kind = document.get("kind", "table")
     if kind not in _KINDS:
         raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), _KINDS)}")
@@ -321,7 +323,7 @@ def _of_table(document: Mapping[str, Any], file: Path, grants: GrantOptions) -> 
                 f"columns.",
             )
     return make_subject(
-        str(document.get("name", file.stem)),
+        document["name"],
         loaded,
         schema,
         table,
@@ -356,7 +358,7 @@ def _without_table(document: Any, options: ModelOptions, file: Path) -> Subject:
         for one in schema.attributes
     ]
     return make_subject(
-        str(document.get("name", file.stem)),
+        document["name"],
         read_model(source, schema, options),
         schema,
         Table(np.stack(codes, axis=1), drawn=True),
@@ -381,7 +383,7 @@ def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
         protected=section["protected"],
         score=section["score"],
         threshold=section.get("threshold"),
-        name=str(document.get("name", file.stem)),
+        name=document["name"],
         source=str(file.resolve()),
         options=ModelOptions.of(grants),
     )
@@ -410,7 +412,7 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
         **{key: table.get(key) for key in ("target", "split", "person", "weight")},
         encoder=encoder,
         tokenizer=tokenizer,
-        name=str(document.get("name", file.stem)),
+        name=document["name"],
         source=str(file.resolve()),
         answers=file.with_suffix(".answers.jsonl"),
         options=replace(_options(model, {}), **ModelOptions.of(grants).grants()),
@@ -433,7 +435,7 @@ def _of_scores(document: Any, data: Any, schema: Schema, table: Table, file: Pat
     # Without a target the scores may be probabilities or not: nothing is decided then.
     table = replace(table, scores=scores_of_column(data, column, regression=schema.regression))
     return Subject(
-        str(document.get("name", file.stem)),
+        document["name"],
         schema,
         Recorded(len(schema)),
         Encoding(()),

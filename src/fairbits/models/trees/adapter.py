@@ -33,7 +33,7 @@ from fairbits.errors import FairbitsError, MissingDependencyError, ModelError, c
 from fairbits.functions import expit
 from fairbits.models.black_box import attribute
 from fairbits.models.guards import options_after_trial
-from fairbits.models.inputs import random_people
+from fairbits.models.inputs import random_people, remedy_for_labels
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema, with_model_classes
@@ -281,9 +281,8 @@ def _whole_part(
         spelled = [np.nan if label == MISSING else float(label) for label in attribute.labels]
     elif read.names and used:  # its own columns, but not these values: codes would be a guess
         raise ModelError(
-            f"{read.name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if "
-            f'it was trained on codes that number the labels as the schema does, say input_format = "codes" under '
-            f"[model]."
+            f"{read.name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; "
+            f"{remedy_for_labels([attribute])}."
         )
     else:
         spelled = [float(code) for code in range(len(attribute.labels))]

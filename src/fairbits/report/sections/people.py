@@ -92,7 +92,7 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
     figures = evaluator.evaluate(codes)
     table = evaluator.scores(codes)[:, twins.grid]
     valid = evaluator.valid_twins(codes)
-    own = np.argsort(twins.grid)[twins.place_of(codes)]
+    own, every = np.argsort(twins.grid)[twins.place_of(codes)], twins.count(codes)
     found = []
     for i, place in enumerate(places):
         there = np.ones(evaluator.m, np.bool_) if valid is None else valid[i][twins.grid]
@@ -115,6 +115,7 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
                 attributes={name: value for name, value in person.items() if name not in schema.protected},
                 scores=tuple(np.where(there, table[i].astype(float), np.nan).tolist()),
                 classes=_classes(table[i], there, int(figures.k[i]), evaluator),
+                removed=int(every[i] - there.sum()),
                 own={name: person[name] for name in schema.protected} if real else {},
                 own_twin=int(own[i]) if real else -1,
             )
@@ -165,8 +166,9 @@ def portrait_card(one: Portrait, data: ReportData, *, opened: bool = False) -> P
     bands = f" Shaded bands: every other ε-class.{line}"
     favourable = f"{number(one.favourable)} of {number(one.twins)} twins get a favourable decision."
     small = "" if data.about.regression else favourable
-    if one.twins < data.about.m:
-        small += f" {number(data.about.m - one.twins)} twins cannot exist under the rules and are left out."
+    if one.removed:
+        why = "cannot exist under the rules" if data.measured.figures["rules"] else "are not in the table"
+        small += f" {number(one.removed)} twins {why} and are left out."
     cells = "One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
     cells += "" if data.axes.threshold is None else " The line separates decisions."
     cells += " The ring marks the person's own values." if one.own else ""
