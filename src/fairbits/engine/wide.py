@@ -99,15 +99,10 @@ class WideLayers:
         usable = np.isfinite(numbers).all(axis=1) & (values == index).all(axis=1)
         return (rows @ self._exact_first).astype(np.float32) + plan.dense.bias, index, usable
 
-    def active(self, x: Floats, number: int) -> Floats:
-        """The outputs of a layer, from its pre-activation, which is overwritten."""
-        activation = self.activations[number]
-        return np.maximum(x, 0, out=x) if activation.name == "relu" else activation(x)
-
     def through(self, x: Floats, first: int = 0, last: int = -1) -> Floats:
-        """The pre-activation of a layer, the last one by default, from that of an earlier one, which is overwritten."""
+        """The pre-activation of a layer, the last one by default, from that of an earlier one."""
         for number in range(first, last % len(self.widths)):
-            x = product(self.active(x, number), self.weights[number], self.rows)[:, : self.widths[number + 1]]
+            x = product(self.activations[number](x), self.weights[number], self.rows)[:, : self.widths[number + 1]]
             x += self.biases[number]
         return x
 
@@ -164,7 +159,7 @@ class WideLayers:
         """
         following = self.weights[layer][neurons, : self.widths[layer + 1]]
         for people, twins, x, usable in self.tiles(codes):
-            outputs = self.active(self.through(x, 0, layer), layer)
+            outputs = self.activations[layer](self.through(x, 0, layer))
             shifts = values[:, None] - outputs[:, neurons].T
             after = product(outputs, self.weights[layer], self.rows)[:, : following.shape[1]] + self.biases[layer]
             step = max(1, CACHED // (len(after) * max(self.widths[layer + 1 :])))
@@ -185,7 +180,7 @@ class WideLayers:
         x, index, usable = self.before(codes)
         befores = [x + self.plan.dense.twins[twins]]
         for number in range(len(self.widths) - 1):
-            befores.append(self.through(befores[-1].copy(), number, number + 1))
+            befores.append(self.through(befores[-1], number, number + 1))
         # At the margins x, the gradient of −log(sum of exp(−x)).
         powers = np.exp(befores[-1].min(axis=1, keepdims=True) - befores[-1])
         slope = powers / powers.sum(axis=1, keepdims=True)
