@@ -298,7 +298,11 @@ def make_subject(
     if encoding is None:
         settled, how = settled_order(loaded, fitted.model, fitted.encoding, schema, table, options)
         fitted = replace(fitted, encoding=settled, notes=(*(() if how else fitted.notes), *how))
-    fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
+    service = "a service is asked by its contract alone"
+    unsaid = "the file holds layers or trees and does not say how its owner makes their inputs"
+    trip = RoundTrip(compared=f"nothing: {service if isinstance(fitted.model, Endpoint) else unsaid}")
+    if loaded.owner is not None:
+        fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
     if trip.otherwise and not stated:
         rule = rule_words(schema.favourable, schema.rule.threshold, probability=schema.probabilities)
         from_model = (
@@ -349,18 +353,15 @@ def _compared(
     loaded: Loaded, fitted: FittedModel, schema: Schema, table: Table, options: ModelOptions, raw: RawTable | None
 ) -> tuple[FittedModel, RoundTrip]:
     """The model that answers as its owner's does: as it was read, else through its own library; refused otherwise."""
-    if loaded.owner is None:
-        service = "a service is asked by its contract alone"
-        unsaid = "the file holds layers or trees and does not say how its owner makes their inputs"
-        return fitted, RoundTrip(compared=f"nothing: {service if isinstance(fitted.model, Endpoint) else unsaid}")
-    found = round_trip(loaded.owner, raw, fitted.model, fitted.encoding, schema, table, options, loaded.classes)
+    owner: Any = loaded.owner
+    found = round_trip(owner, raw, fitted.model, fitted.encoding, schema, table, options, loaded.classes)
     if isinstance(found, RoundTrip):
         return fitted, found
-    if loaded.owner.library is None:
+    if owner.library is None:
         mend = "mend the table or the schema, so that both are the same"
         ours = "please report this, it is an error of ours"
-        raise ModelError(f"{found}; {ours if loaded.owner.form in LIBRARY else mend}.")
-    other = loaded.owner.library(f"as it is read here, {found.removeprefix('the model ')}.")
+        raise ModelError(f"{found}; {ours if owner.form in LIBRARY else mend}.")
+    other = owner.library(f"as it is read here, {found.removeprefix('the model ')}.")
     other = replace(other, classes=output_order(schema, other.classes, options))
     return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
 
