@@ -207,16 +207,13 @@ class Support:
         self._twins = evaluator.twins
         # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
         self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
-        found, counts = np.unique(self._keys(rows, np.full((1, len(self._twins.columns)), np.nan)), return_counts=True)
-        self._known: Integers = found[counts >= least]
+        found, counts = np.unique(self.keys(rows, np.full((1, len(self._twins.columns)), np.nan)), return_counts=True)
+        #: The keys of supported twins; whether they can exist is not looked at.
+        self.known: Integers = found[counts >= least]
         #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
         self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
 
-    def twins(self, codes: Codes) -> Truth:
-        """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
-        return np.isin(self._keys(codes, self._twins.patterns), self._known)
-
-    def _keys(self, codes: Codes, patterns: Codes) -> Integers:
+    def keys(self, codes: Codes, patterns: Codes) -> Integers:
         """A number for the protected values of people as each of some twins, by the ranges, (n, patterns), and for the
         twins that the rules leave the person: equal where both are, else practically never.
         """
@@ -534,9 +531,9 @@ def _narrow_flips(
     evaluator: Evaluator, support: Support, likely: Validity, codes: Codes, decided: npt.NDArray[np.int64]
 ) -> Truth:
     """Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins."""
-    there, supported = evaluator.valid_twins(codes), support.twins(codes)
+    there, twins = evaluator.valid_twins(codes), evaluator.twins
+    supported = np.isin(support.keys(codes, twins.patterns), support.known)
     plausible = supported & likely.twins(codes)
-    twins = evaluator.twins
     everyone = np.ones(supported.shape, np.bool_)
     # By attribute, which twins have the person's own value in it; then, which have it in all others.
     own = [np.isnan(one) | (one == codes[:, [i]]) for one, i in zip(twins.patterns.T, twins.columns, strict=True)]
@@ -637,7 +634,8 @@ def harms_of(evaluator: Evaluator, codes: Codes) -> tuple[Harm, ...]:
     attribute does. Twins that cannot exist are left out.
     """
     evaluator = evaluator.over_values
-    attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
+    schema = evaluator.schema
+    attributes = [schema.attributes[i] for i in evaluator.twins.columns]
     if not attributes or not len(codes):
         return ()
     sizes = [len(attribute.twin_values()) for attribute in attributes]
@@ -647,7 +645,8 @@ def harms_of(evaluator: Evaluator, codes: Codes) -> tuple[Harm, ...]:
     for start in range(0, len(codes), people):
         batch = codes[start : start + people]
         scores = evaluator.scores(batch)
-        favoured = evaluator.favoured(batch, scores)
+        decided = evaluator.decided(batch, scores)
+        favoured = None if decided is None else decided == (schema.favourable_index if evaluator.by_vector else 1)
         decides = decides and favoured is not None
         _add(sums, sizes, scores, favoured, evaluator.valid_twins(batch))
     found: list[Harm] = []
