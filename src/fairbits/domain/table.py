@@ -239,17 +239,17 @@ class Table:
     codes: Codes
     labels: npt.NDArray[np.float64] | None = None
     held_out: npt.NDArray[np.bool_] | None = None
-    numbers: npt.NDArray[np.int64] | None = None  # of the rows in the table as it was given, from 1; None: 1, 2, 3 …
-    file: Path | None = None  # where it was read from
-    observed: Codes | None = None  # a column for each observed attribute of the schema; NaN where a value is missing
-    scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
-    index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
-    person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
-    library: str | None = None  # of the owner's frame
-    weight: npt.NDArray[np.float64] | None = None  # survey weights; None where rows count alike
-    chances: tuple[npt.NDArray[np.float64], ...] = ()  # (n, groups) for each attribute known as probabilities only
-    drawn: bool = False  # whether nobody gave a table
-    origin: str = ""  # where the rows come from, in words
+    numbers: npt.NDArray[np.int64] | None = None
+    file: Path | None = None
+    observed: Codes | None = None
+    scores: npt.NDArray[np.float64] | None = None
+    index: npt.NDArray[Any] | None = None
+    person: npt.NDArray[np.int64] | None = None
+    library: str | None = None
+    weight: npt.NDArray[np.float64] | None = None
+    chances: tuple[npt.NDArray[np.float64], ...] = ()
+    drawn: bool = False
+    origin: str = ""
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -302,9 +302,9 @@ class Person:
         What is known about the person, in words, by attribute.
     """
 
-    row: Any  # what the owner's table calls it, as in the index of ``to_frame()``
-    position: int  # in the table measured, from 0
-    rows: int  # how many rows of the table are this person, whatever their protected values
+    row: Any
+    position: int
+    rows: int
     k: int
     q_inf: float
     q_1: float
@@ -366,14 +366,14 @@ class Measurement(Shown):
     q_inf_mean: Estimate
     q_1_mean: Estimate
     split_rate: Estimate
-    flip_rate: Estimate | None = None  # a regression has no label to flip
+    flip_rate: Estimate | None = None
     flip_rate_supported: Estimate | None = None
     flip_rate_plausible: Estimate | None = None
     flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
     flip_rate_plausible_by: Mapping[str, Estimate] = field(default_factory=dict)
     supported: int = 0
-    noise: Noise | None = None  # None where the model always answers the same
-    people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+    noise: Noise | None = None
+    people: npt.NDArray[np.int64] | None = None
     tail: Tail | None = None
 
     @property

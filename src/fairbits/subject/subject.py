@@ -94,18 +94,16 @@ class Subject:
     table: Table
     test: Table | None = None
     notes: tuple[str, ...] = ()
-    source: str | None = None  # what load_subject was given, where it was
-    original: Any = None  # what the model was read from: a file, a reference to code, or an object
-    options: ModelOptions = field(default_factory=ModelOptions)  # and how
-    named: bool = False  # whether the model itself names its classes, so that their order is not guessed
-    quality: Quality | None = None  # how it agrees with the labels, once it was checked
-    as_is: bool = False  # whether it was accepted although it decides against the labels
-    origin: str = NONE  # which file, address or code its model was read from, for its identity
-    round_trip: RoundTrip = field(
-        default_factory=RoundTrip
-    )  # how answers about untouched rows agree with those that are measured
-    doubt: str | None = None  # why the table is probably not what the model was trained on, by the labels
-    about: Mapping[str, str] = field(default_factory=dict)  # purpose, owner and version, as the owner says
+    source: str | None = None
+    original: Any = None
+    options: ModelOptions = field(default_factory=ModelOptions)
+    named: bool = False
+    quality: Quality | None = None
+    as_is: bool = False
+    origin: str = NONE
+    round_trip: RoundTrip = field(default_factory=RoundTrip)
+    doubt: str | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
     where: str | None = None
     _identity: Identity | None = field(default=None, init=False, repr=False)
 
