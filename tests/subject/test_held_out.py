@@ -62,7 +62,7 @@ def test_a_test_table_is_its_own(tmp_path: Path) -> None:
         (
             'split = "part"',
             ["train", "later"],
-            r"holds 'later' in row 2, line 3 of .*; true, 1 or test: not trained on",
+            r"holds 'later' in row 2, line 3 of .* .true, 1 or test: not trained on",
         ),
         ("split = 3", [1], "split = 3; it must be text"),
         ('split = "skill"', [1], "split is 'skill', which is an attribute"),
