@@ -21,15 +21,12 @@ def test_expit_is_scipys(kind: type, near: float) -> None:
     np.testing.assert_allclose(found, special.expit(given), rtol=near, atol=np.finfo(kind).tiny)
 
 
-def test_softmax_and_logsumexp_are_scipys() -> None:
+def test_softmax_is_scipys() -> None:
     """With classes that are left out, along either axis."""
     logits = np.random.default_rng(0).normal(0, 50, (200, 4))
     logits[:100, 1] = -np.inf
     for axis in (0, 1):
         np.testing.assert_allclose(functions.softmax(logits, axis=axis), special.softmax(logits, axis=axis), rtol=1e-13)
-        np.testing.assert_allclose(
-            functions.logsumexp(logits, axis=axis), special.logsumexp(logits, axis=axis), rtol=1e-13
-        )
     assert functions.softmax(logits.astype(np.float32), axis=1).dtype == np.float32
 
 

@@ -63,13 +63,6 @@ def softmax(x: npt.ArrayLike, *, axis: int = -1) -> Array:
     return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
 
 
-def logsumexp(x: npt.ArrayLike, *, axis: int = -1) -> Array:
-    """The logarithm of the sum of powers of e along an axis."""
-    given = np.asarray(x)
-    top = given.max(axis=axis, keepdims=True)
-    return np.asarray(np.log(np.exp(given - top).sum(axis=axis)) + top.squeeze(axis))
-
-
 @cache
 def normal_quantile(share: float) -> float:
     """The number below which a share of the standard normal law lies."""

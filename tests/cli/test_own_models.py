@@ -145,7 +145,7 @@ def test_a_function_of_one_s_own(write) -> None:
         ({"path": "model.bin"}, "ending '.bin', which is not known; use .npz, .onnx"),
         ({"path": "gone.onnx"}, "does not exist"),
         ({"path": "rules:nan", "bach": 3}, "unknown key 'bach'; choose from: path,"),
-        ({"path": "rules:nan", "batch": 0}, "[model] is wrong: the model's batch is 0"),
+        ({"path": "rules:nan", "batch": 0}, "the model's batch is 0"),
         ({"path": "rules:nan", "input_format": "grass"}, "the model's input_format is 'grass'; choose from: frame"),
         ({"path": "rules:nan", "score_of": "maybe"}, "score_of is 'maybe', which is not a class of the target"),
         ({"path": "rules:nan", "columns": ["agee"]}, "Did you mean 'age'"),

@@ -59,7 +59,11 @@ def test_a_test_table_is_its_own(tmp_path: Path) -> None:
     ("line", "values", "complaint"),
     [
         ('split = "nowhere"', [1], "split 'nowhere' is not in the table"),
-        ('split = "part"', ["train", "later"], r"holds 'later' in row 2, line 3 of .*; write true, 1 or test"),
+        (
+            'split = "part"',
+            ["train", "later"],
+            r"holds 'later' in row 2, line 3 of .* .true, 1 or test: not trained on",
+        ),
         ("split = 3", [1], "split = 3; it must be text"),
         ('split = "skill"', [1], "split is 'skill', which is an attribute"),
         ('split = "part"\ntest = "later.csv"', [1], "both split and test"),

@@ -168,7 +168,9 @@ class Audit:
         loaded = loaded if names is None else loaded.with_protected(names)
         name = loaded.source if isinstance(subject, Subject) else str(subject)
         origin = SubjectOrigin(name=name, protected=names, grants=grants)
-        return cls._made(loaded.with_repeats(repeats).checked(as_is=as_is).within(where), origin)
+        loaded = loaded if repeats is None else loaded.with_repeats(repeats)
+        checked = loaded.checked(as_is=as_is)
+        return cls._made(checked if where is None else checked.within(where), origin)
 
     @classmethod
     def of_run(
@@ -506,7 +508,7 @@ class Audit:
         """
 
         asked = read_options(MeasureOptions, options)
-        subject = self.subject.with_repeats(repeats)
+        subject = self.subject if repeats is None else self.subject.with_repeats(repeats)
         evaluator = measures.evaluator_of(
             subject,
             epsilon=asked.epsilon,

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -150,6 +150,14 @@ def _shown(rule: str) -> str:
     return shortened(" ".join(rule.split()), 100)
 
 
+class _Side(NamedTuple):
+    """What stands beside a sign: what computes it, the attribute that it is, and the label that it may mean."""
+
+    program: Program | None = None
+    attribute: Attribute | None = None
+    label: str | float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Reads one rule: its text as Python's tree, the tree as a program over columns and codes."""
@@ -251,65 +259,63 @@ class _Reader:
         if not isinstance(right, ast.Set):
             self._complain(right, 'after "in" comes a set of values, as in job in {"Sales", "Tech"}.')
         for member in right.elts:
-            if self._literal(member) is None:
+            if self._side(member).label is None:
                 self._complain(member, "a set holds numbers and labels in quotes.")
         return ["in", self._value(left), *(self._value(member, left) for member in right.elts)]
 
     def _value(self, node: ast.expr, other: ast.expr | None = None, *, ordered: bool = False) -> Program:
         """A value, read as the attribute beside it reads values; ``ordered`` where they are compared by size."""
-        kind, given, own = self._operand(node)
-        beside = None if other is None else self._operand(other)[2]
-        category = next((side for side in (own, beside) if side is not None and side.kind == "category"), None)
+        side, beside = self._side(node), _Side() if other is None else self._side(other)
+        own, opposite = side.attribute, beside.attribute
+        category = next((one for one in (own, opposite) if one is not None and one.kind == "category"), None)
         if category is None:
-            return ["number", self._code(node, given, beside)] if kind == "text" else self._number(node)
+            return side.program or ["number", self._code(node, side.label, opposite)]
         if ordered:
             self._complain(node, f"category {category.name!r} has no order; use =, != or in {{…}}.")
-        if own is not None and beside is not None and own.kind == beside.kind:
-            if own.labels != beside.labels:
-                self._complain(node, f"{own.name!r} and {beside.name!r} have different labels and cannot be compared.")
-        elif other is not None and self._literal(node if own is None else other) is None:
+        if own is not None and opposite is not None and own.kind == opposite.kind:
+            if own.labels != opposite.labels:
+                self._complain(
+                    node, f"{own.name!r} and {opposite.name!r} have different labels and cannot be compared."
+                )
+        elif other is not None and (side if own is None else beside).label is None:
             self._complain(node, f"category {category.name!r} can only be compared with its labels.")
-        if own is not None:
-            return ["own" if kind == "own" else "column", self.columns[given]]
-        return ["number", self._code(node, str(self._literal(node)), beside)]
+        if own is None or side.program is None:
+            return ["number", self._code(node, side.label, opposite)]
+        return side.program
 
-    def _number(self, node: ast.expr) -> Program:
-        """A value that is calculated with."""
+    def _side(self, node: ast.expr) -> _Side:
+        """What a part of the rule says by itself."""
         match node:
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return ["neg", self._number(operand)]
+            case ast.UnaryOp(op=ast.USub(), operand=only):
+                word, parts = "neg", [only]
             case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() as op, left=left, right=right):
-                return [_WORDS[type(op)], self._number(left), self._number(right)]
-        kind, given, own = self._operand(node)
-        if kind == "number":
-            return ["number", given]
-        if kind == "text" or (own is not None and own.kind == "category"):
-            self._complain(node, f"{given!r} cannot be calculated with; compare it with =.")
-        if own is None:
-            name = "a name (in backticks where it is no plain word)"
-            self._complain(node, f"a value should be here: {name}, a number, or something calculated from them.")
-        return ["own" if kind == "own" else "column", self.columns[given]]
+                word, parts = _WORDS[type(op)], [left, right]
+            case ast.Name(id=name):
+                kind, value = self.operands[int(name[1:])]
+                if kind == "number":
+                    return _Side(["number", value], label=value)
+                if kind == "text":
+                    return _Side(label=value)
+                if value not in self.columns:
+                    self._complain(node, f"there is no attribute {value!r}; {choose_from(value, list(self.columns))}")
+                column = self.columns[value]
+                return _Side(["own" if kind == "own" else "column", column], self.attributes[column])
+            case _:
+                name = "a name (in backticks where it is no plain word)"
+                self._complain(node, f"a value should be here: {name}, a number, or something calculated from them.")
+        programs = []
+        for part in parts:
+            program, attribute, label = self._side(part)
+            if program is None or (attribute is not None and attribute.kind == "category"):
+                what = label if attribute is None else attribute.name
+                self._complain(part, f"{what!r} cannot be calculated with; compare it with =.")
+            programs.append(program)
+        negative = word == "neg" and programs[0][0] == "number"
+        return _Side([word, *programs], label=-programs[0][1] if negative else None)
 
-    def _operand(self, node: ast.expr) -> tuple[str, Any, Attribute | None]:
-        """Kind, value and, of a name, the attribute of an operand; nothing for any other part of the tree."""
-        value: Any
-        kind, value = self.operands[int(node.id[1:])] if isinstance(node, ast.Name) else ("", None)
-        if kind not in ("name", "own"):
-            return kind, value, None
-        if value not in self.columns:
-            self._complain(node, f"there is no attribute {value!r}; {choose_from(value, list(self.columns))}")
-        return kind, value, self.attributes[self.columns[value]]
-
-    def _literal(self, node: ast.expr) -> str | None:
-        """A label, or a number as the label that it may be."""
-        minus = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-        kind, value, _ = self._operand(node.operand if isinstance(node, ast.UnaryOp) and minus else node)
-        if kind == "number":
-            value = -value if minus else value
-            return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-        return value if kind == "text" and not minus else None
-
-    def _code(self, node: ast.expr, label: str, attribute: Attribute | None) -> float:
+    def _code(self, node: ast.expr, label: str | float | None, attribute: Attribute | None) -> float:
+        if isinstance(label, float):
+            label = str(int(label)) if label.is_integer() and abs(label) < 1e15 else repr(label)
         if attribute is None:
             self._complain(node, f"the label {label!r} must be compared with an attribute.")
         if not attribute.labels:
@@ -317,6 +323,6 @@ class _Reader:
         shown = attribute.shown_labels()
         if label not in (*attribute.labels, *shown):
             what = f"attribute {attribute.name!r} has no label {label!r}"
-            self._complain(node, f"{what}; {choose_from(label, shown)}")
+            self._complain(node, f"{what}; {choose_from(str(label), shown)}")
         own = attribute.labels if label in attribute.labels else shown
-        return float(attribute.low + own.index(label))
+        return float(attribute.low + own.index(str(label)))

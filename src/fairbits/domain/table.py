@@ -239,17 +239,17 @@ class Table:
     codes: Codes
     labels: npt.NDArray[np.float64] | None = None
     held_out: npt.NDArray[np.bool_] | None = None
-    numbers: npt.NDArray[np.int64] | None = None  # of the rows in the table as it was given, from 1; None: 1, 2, 3 …
-    file: Path | None = None  # where it was read from
-    observed: Codes | None = None  # a column for each observed attribute of the schema; NaN where a value is missing
-    scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
-    index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
-    person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
-    library: str | None = None  # of the owner's frame
-    weight: npt.NDArray[np.float64] | None = None  # survey weights; None where rows count alike
-    chances: tuple[npt.NDArray[np.float64], ...] = ()  # (n, groups) for each attribute known as probabilities only
-    drawn: bool = False  # whether nobody gave a table
-    origin: str = ""  # where the rows come from, in words
+    numbers: npt.NDArray[np.int64] | None = None
+    file: Path | None = None
+    observed: Codes | None = None
+    scores: npt.NDArray[np.float64] | None = None
+    index: npt.NDArray[Any] | None = None
+    person: npt.NDArray[np.int64] | None = None
+    library: str | None = None
+    weight: npt.NDArray[np.float64] | None = None
+    chances: tuple[npt.NDArray[np.float64], ...] = ()
+    drawn: bool = False
+    origin: str = ""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -331,6 +331,9 @@ def table_from_arrow(
     weight: str | None = None,
 ) -> Table:
     """Codes of a table with the schema's columns; of the others the person's id, who was held out, and the weight."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     origin = None if file is None else Path(file)
 
     def place(row: int) -> str:
@@ -360,13 +363,18 @@ def table_from_arrow(
             target, what = whole_column(data, schema.target, "target"), f"target {schema.target!r}"
             known = schema.classes
             labels = places_of(target, known, what, "classes") if known else numbers(target, schema.target)
+        held_out = None
+        if split is not None:
+            marks = whole_column(data, split, "split")
+            marks = pc.utf8_lower(marks) if pa.types.is_string(marks.type) else marks
+            held_out = places_of(marks, _MARKS, f"split {split!r}", _MARKED) < _MARKS.index("false")
         table = Table(
             np.ascontiguousarray(np.column_stack(columns) if columns else np.empty((data.num_rows, 0))),
             labels,
             file=origin,
             observed=np.column_stack(observed) if observed else None,
             person=None if person is None else _persons(data, person),
-            held_out=None if split is None else _held_out(data, split),
+            held_out=held_out,
             weight=None if weight is None else _weights(data, weight),
             chances=tuple(chances.values()),
         )
@@ -374,6 +382,9 @@ def table_from_arrow(
     return table
 
 
+#: What says that the model was not trained on a row, and that it was.
+_MARKS = ("true", "1", "test", "false", "0", "train")
+_MARKED = "marks (true, 1 or test: not trained on; false, 0 or train: trained on)"
 #: Probabilities of one person may exceed 1 together by so much, from rounding.
 _ROUNDED = 0.01
 
@@ -465,21 +476,6 @@ def _weights(data: pa.Table, name: str) -> npt.NDArray[np.float64]:
     if not 1e-99 < values.max() < 1e99:  # weights are squared and added up
         raise TableError(f"weight {name!r} goes up to {values.max():g}; divide all weights by one number.")
     return values
-
-
-def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
-    """Which rows the model was not trained on, by a column that says so of each."""
-    marks = {"true": True, "1": True, "test": True, "false": False, "0": False, "train": False}
-    coded = whole_column(data, name, "split").dictionary_encode()
-    texts = [text_of(value).strip().lower() for value in coded.dictionary.to_pylist()]
-    strange = next((place for place, text in enumerate(texts) if text not in marks), None)
-    if strange is not None:
-        raise TableError.of_row(
-            f"split {name!r} holds {texts[strange][:40]!r} in {ROW}; write true, 1 or test for rows that the model was "
-            f"not trained on, and false, 0 or train for the others.",
-            int(np.argmax(numpy_of(coded.indices) == strange)),
-        )
-    return np.array([marks[text] for text in texts], dtype=np.bool_)[numpy_of(coded.indices)]
 
 
 def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,14 +169,12 @@ def count_classes(
     n, m = scores.shape
     figures, twins = _empty_figures(n), np.empty(n, np.int32)
 
-    def run(start: int, stop: int) -> None:
-        part, mask = scores[start:stop], valid[start:stop]
-        if n * m <= FEW_SCORES:
-            masked_rows(part, mask, start, ruler, decides, figures, twins)
-        else:
-            masked_chunk(writeable(part), writeable(mask), start, ruler, decides, figures, twins)
+    def compiled(start: int, stop: int) -> None:
+        part, mask = writeable(scores[start:stop]), writeable(valid[start:stop])
+        masked_chunk(part, mask, start, ruler, decides, figures, twins)
 
-    spread(run, n, m * _WORK, threads)
+    plain = partial(masked_rows, scores, valid, ruler, decides, figures, twins)
+    spread(plain if n * m <= FEW_SCORES else compiled, n, m * _WORK, threads)
     return Evaluation(**figures._asdict(), m=m, twins=twins)
 
 
@@ -223,21 +222,14 @@ def _run(
     ready: NDArray[np.float32],
     threads: int | None,
 ) -> None:
-    program = plan.program
+    if plan.fused:
+        program = plan.program
 
-    def fused(people: NDArray[np.float64], n: int, start: int) -> int:
-        return int(run_chunk(program, scratch(program, program.size), people, n, start, ruler, figures, ready))
-
-    def wide(people: NDArray[np.float64], n: int, start: int) -> int:
-        found, favoured, sound = plan.layers.scores(people[:n], ruler.threshold)
-        if not sound.all():
-            return start + int(sound.argmin())
-        ready[start : start + n] = found
-        if ruler.classes:
-            figures.favourable[start : start + n] = favoured.sum(axis=1)
-        return -1
-
-    run_batch(plan, codes, fused if plan.fused else wide, work=plan.work, threads=threads)
+        def run(people: NDArray[np.float64], n: int, start: int) -> int:
+            return int(run_chunk(program, scratch(program, program.size), people, n, start, ruler, figures, ready))
+    else:
+        run = partial(plan.layers.score, ruler=ruler, favourable=figures.favourable, ready=ready)
+    run_batch(plan, codes, run, work=plan.work, threads=threads)
 
 
 def run_batch(

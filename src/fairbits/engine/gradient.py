@@ -55,9 +55,8 @@ def contributions_of(plan: Plan, columns: Columns) -> Contributions:
     """Contributions of some columns of codes to a plan's first layer."""
     places = zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_offsets, plan.lookup_sizes, strict=True)
     tabled = set(plan.adjoint.table_columns.tolist())
-    tables = {
-        int(column): (0, int(low), plan.tables[at : at + size]) for column, low, at, size in places if column in tabled
-    }
+    rows = plan.dense.tables
+    tables = {int(column): (0, int(low), rows[at : at + size]) for column, low, at, size in places if column in tabled}
     return _contributions(columns, tables)
 
 

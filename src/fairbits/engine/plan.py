@@ -102,6 +102,18 @@ class Adjoint(NamedTuple):
     size: int
 
 
+class Dense(NamedTuple):
+    """The arrays of a plan with the head folded in: what is left of a softmax are margins."""
+
+    widths: Integers
+    bias: Floats  # (1, h)
+    twins: Floats
+    slopes: Floats
+    tables: Floats
+    weights: Floats
+    biases: Floats
+
+
 @dataclass(eq=False)
 class Plan:
     """A network, its encoding and the twins of a person, as arrays.
@@ -132,10 +144,7 @@ class Plan:
     #: The number of twins of a person, and how many values each categorical attribute has.
     m: int = field(init=False)
     lookup_sizes: Integers = field(init=False, repr=False)
-    program: Program = field(init=False, repr=False)
-    #: Categorical attributes as kernels meet them, and their tables with the head folded in.
-    order: list[int] = field(init=False, repr=False)
-    tables: Floats = field(init=False, repr=False)
+    dense: Dense = field(init=False, repr=False)
     #: About how many multiply-adds a person costs.
     work: int = field(init=False)
     #: Whether the kernels are faster than NumPy: no layer is too wide, and the work is worth a compiler's.
@@ -149,13 +158,37 @@ class Plan:
             setattr(self, name, without_denormals(array) if kind is np.float32 else array)
         self.m = len(self.twins)
         self.lookup_sizes = np.diff(np.append(self.lookup_offsets, len(self.lookup_tables)))
-        groups = _groups(self.lookup_sizes.tolist(), round_up(int(self.widths[0])) * 4)
-        self.order = [c for members in groups for c in members]
-        self.program, self.tables = _lowered(self, groups)
-        program = self.program
-        self.work = int(self.m * (program.weights.size + 4 * program.bias.size + 50))
-        largest = int((program.widths[:-1] * program.widths[1:]).max(initial=0))
+        h, widths, weights, biases = int(self.widths[0]), self.widths, self.weights, self.biases
+        first = [one.reshape(-1, h) for one in (self.bias, self.twins, self.numeric_slopes, self.lookup_tables)]
+        if self.head == "softmax":
+            outputs = int(widths[-1])
+            if len(widths) == 1:
+                first = [_margins(array, self.favourable) for array in first]
+            else:
+                last = weights[-int(widths[-2]) * outputs :].reshape(-1, outputs)
+                weights = np.concatenate([weights[: -last.size], _margins(last, self.favourable).ravel()])
+                biases = np.concatenate([biases[:-outputs], _margins(biases[-outputs:], self.favourable)])
+            widths = np.append(widths[:-1], outputs - 1)
+        bias, twins, slopes, tables = first
+        self.dense = Dense(widths, bias, twins, slopes, tables, weights, biases)
+        self.work = int(self.m * (weights.size + 4 * bias.size + 50))
+        largest = int((widths[:-1] * widths[1:]).max(initial=0))
         self.fused = largest <= WIDE and self.people * self.work > FEW
+
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """The categorical attributes of each merged table."""
+        return _groups(self.lookup_sizes.tolist(), round_up(int(self.dense.widths[0])) * 4)
+
+    @property
+    def order(self) -> list[int]:
+        """The categorical attributes as kernels meet them."""
+        return [c for members in self.groups for c in members]
+
+    @cached_property
+    def program(self) -> Program:
+        """What the kernels get."""
+        return _lowered(self)
 
     @cached_property
     def adjoint(self) -> Adjoint:
@@ -169,10 +202,8 @@ class Plan:
         slices: Floats = self.program.tables.reshape(-1, rows, PEOPLE).swapaxes(0, 1)
         return slices.reshape(rows, -1)[: self.program.twin_rows, :width]
 
-    @cached_property
-    def layers(self) -> WideLayers:
-        """The layers as matrices, for those that are too wide for the kernels."""
-        return WideLayers(self)
+    #: The layers as matrices, for those that are too wide for the kernels.
+    layers = cached_property(WideLayers)
 
 
 _KINDS: dict[str, Any] = {
@@ -218,22 +249,10 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins | None, *, people
     )
 
 
-def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
-    """The plan as flat arrays for the kernels, and the tables of its categorical attributes, the head folded in."""
-    widths, weights, biases = plan.widths, plan.weights, plan.biases
-    first = [plan.bias, plan.twins, plan.numeric_slopes, plan.lookup_tables]
-    first = [array.reshape(-1, int(widths[0])) for array in first]
-    if plan.head == "softmax":
-        inputs, outputs = (int(width) for width in (0, *widths)[-2:])
-        if len(widths) == 1:
-            first = [_margins(array, plan.favourable) for array in first]
-        else:
-            last = weights[-inputs * outputs :].reshape(inputs, outputs)
-            weights = np.concatenate([weights[: -inputs * outputs], _margins(last, plan.favourable).ravel()])
-            biases = np.concatenate([biases[:-outputs], _margins(biases[-outputs:], plan.favourable)])
-        widths = np.append(widths[:-1], outputs - 1)
-    bias, twins, slopes, tables = first
-    h, sizes = int(widths[0]), plan.lookup_sizes
+def _lowered(plan: Plan) -> Program:
+    """The plan as flat arrays for the kernels."""
+    widths, bias, twins, slopes, tables, weights, biases = plan.dense
+    h, sizes, groups = int(widths[0]), plan.lookup_sizes, plan.groups
     merged, strides = [np.zeros((0, h), np.float32)], [1]
     for members in groups:
         merged.append(_merge([tables[plan.lookup_offsets[c] :][: sizes[c]] for c in members]))
@@ -274,7 +293,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     places = dict(zip(rows, (np.cumsum([0, *rows.values()]) * PEOPLE).tolist(), strict=False))
     twin_rows = sum(len(table) for table in merged)
     linear = plan.head == "linear"
-    return Program(**flat, twin_rows=twin_rows, linear=linear, block=block * PEOPLE, **places), tables
+    return Program(**flat, twin_rows=twin_rows, linear=linear, block=block * PEOPLE, **places)
 
 
 def _margins(array: Array, favourable: int) -> Array:
@@ -323,7 +342,7 @@ def round_up(count: int) -> int:
 def _reversed(plan: Plan) -> Adjoint:
     program, lookups = plan.program, plan.order
     h, outputs = int(program.widths[0]), int(program.widths[1:].sum())
-    steps = [_steps(plan.tables[plan.lookup_offsets[c] :][: plan.lookup_sizes[c]]) for c in lookups]
+    steps = [_steps(plan.dense.tables[plan.lookup_offsets[c] :][: plan.lookup_sizes[c]]) for c in lookups]
     # An attribute with one value cannot move; its derivative stays zero.
     steady = [place for place, rows in enumerate(steps) if len(rows) == 2]
     moving = [place for place, rows in enumerate(steps) if len(rows) > 2]

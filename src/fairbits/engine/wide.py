@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.engine.kernels.partition import Ruler
 from fairbits.functions import expit
 from fairbits.models import Activation
 
@@ -52,25 +54,24 @@ class WideLayers:
     """The layers of a plan as matrices."""
 
     def __init__(self, plan: Plan):
-        program = plan.program
+        dense = plan.dense
         self.plan = plan
-        self.widths = [int(width) for width in program.widths]
-        h = self.widths[0]
+        self.widths = dense.widths.tolist()
         #: How many people and how many of their twins make a tile; a person with many twins is taken in equal parts.
         self.people, self.part = max(1, round(ROWS / plan.m)), -(-plan.m // -(-plan.m // ROWS))
         self.rows = self.people * self.part
         #: One row for every numeric attribute, then one for every value of each categorical one.
-        self.first = np.concatenate([program.numeric_slopes.reshape(-1, h), plan.tables])
+        self.first = np.concatenate([dense.slopes, dense.tables])
         self._exact_first = self.first.astype(np.float64)
         #: Where in it the rows of each categorical attribute begin.
         self._starts = plan.numeric_columns.size + plan.lookup_offsets
-        self.twins: Floats = program.twins.reshape(-1, h)
         self.weights: list[Floats] = []
         self.biases: list[Floats] = []
         at = bias = 0
-        for inputs, outputs in zip(self.widths, self.widths[1:], strict=False):
-            self.weights.append(_broad(program.weights[at : at + inputs * outputs].reshape(inputs, outputs)))
-            self.biases.append(program.biases[bias : bias + outputs])
+        for inputs, outputs in pairwise(self.widths):
+            weights = dense.weights[at : at + inputs * outputs].reshape(inputs, outputs)
+            self.weights.append(np.pad(weights, ((0, 0), (0, max(0, COLUMNS - outputs)))))
+            self.biases.append(dense.biases[bias : bias + outputs])
             at, bias = at + inputs * outputs, bias + outputs
         self.activations = [
             Activation(name, float(alpha)) for name, alpha in zip(plan.activations, plan.alphas, strict=True)
@@ -80,7 +81,8 @@ class WideLayers:
     def back(self) -> list[Floats]:
         """The weights of all layers the other way round."""
         shown = zip((self.first, *self.weights), self.widths, strict=True)
-        return [_broad(np.ascontiguousarray(weights[:, :width].T)) for weights, width in shown]
+        turned = [np.ascontiguousarray(weights[:, :width].T) for weights, width in shown]
+        return [np.pad(one, ((0, 0), (0, max(0, COLUMNS - one.shape[1])))) for one in turned]
 
     def before(self, codes: NDArray[np.float64]) -> tuple[Floats, NDArray[np.int64], Truth]:
         """First pre-activation of people without their twins' part, the index of their values, whose codes are usable.
@@ -95,17 +97,12 @@ class WideLayers:
         rows[:, : numbers.shape[1]] = numbers
         np.put_along_axis(rows, self._starts + index, 1.0, axis=1)
         usable = np.isfinite(numbers).all(axis=1) & (values == index).all(axis=1)
-        return (rows @ self._exact_first).astype(np.float32) + plan.program.bias, index, usable
-
-    def active(self, x: Floats, number: int) -> Floats:
-        """The outputs of a layer, from its pre-activation, which is overwritten."""
-        activation = self.activations[number]
-        return np.maximum(x, 0, out=x) if activation.name == "relu" else activation(x)
+        return (rows @ self._exact_first).astype(np.float32) + plan.dense.bias, index, usable
 
     def through(self, x: Floats, first: int = 0, last: int = -1) -> Floats:
-        """The pre-activation of a layer, the last one by default, from that of an earlier one, which is overwritten."""
+        """The pre-activation of a layer, the last one by default, from that of an earlier one."""
         for number in range(first, last % len(self.widths)):
-            x = product(self.active(x, number), self.weights[number], self.rows)[:, : self.widths[number + 1]]
+            x = product(self.activations[number](x), self.weights[number], self.rows)[:, : self.widths[number + 1]]
             x += self.biases[number]
         return x
 
@@ -114,26 +111,39 @@ class WideLayers:
         base, _, usable = self.before(codes)
         for first in range(0, len(codes), self.people):
             people = slice(first, min(first + self.people, len(codes)))
-            for low in range(0, len(self.twins), self.part):
-                twins = slice(low, min(low + self.part, len(self.twins)))
-                x = base[people, None] + self.twins[twins]
+            for low in range(0, self.plan.m, self.part):
+                twins = slice(low, min(low + self.part, self.plan.m))
+                x = base[people, None] + self.plan.dense.twins[twins]
                 yield people, twins, x.reshape(-1, self.widths[0]), usable[people]
 
-    def scores(self, codes: NDArray[np.float64], threshold: np.float32) -> tuple[Floats, Truth, Truth]:
-        """Scores of all twins of people, which are decided favourably, and whose scores are sound."""
-        found = np.empty((len(codes), len(self.twins)), np.float32)
-        favoured, sound = np.empty(found.shape, np.bool_), np.ones(len(codes), np.bool_)
-        for people, twins, x, usable in self.tiles(codes):
-            score, chosen, fine = self.head(self.through(x), threshold)
-            shape = found[people, twins].shape
-            found[people, twins], favoured[people, twins] = score.reshape(shape), chosen.reshape(shape)
+    def score(
+        self,
+        codes: NDArray[np.float64],
+        n: int,
+        start: int,
+        *,
+        ruler: Ruler,
+        favourable: NDArray[np.int32],
+        ready: Floats,
+    ) -> int:
+        """Write the scores of all twins of n people, the first of whom is row ``start``, and how many twins are decided
+        favourably, where classes are counted; the row of the first whose scores are not sound, or −1.
+        """
+        favoured, sound = np.zeros(n, np.int32), np.ones(n, np.bool_)
+        for people, twins, x, usable in self.tiles(codes[:n]):
+            score, chosen, fine = self.head(self.through(x), ruler.threshold)
+            shape = len(usable), -1
+            ready[start : start + n][people, twins] = score.reshape(shape)
+            favoured[people] += chosen.reshape(shape).sum(axis=1)
             sound[people] &= usable & fine.reshape(shape).all(axis=1)
-        return found, favoured, sound
+        if ruler.classes:
+            favourable[start : start + n] = favoured
+        return -1 if sound.all() else start + int(sound.argmin())
 
     def head(self, outputs: Floats, threshold: np.float32) -> tuple[Floats, Truth, Truth]:
         """Score, favourable decision, and whether all is finite, of every row of margins."""
         score, fine = outputs[..., 0], np.asarray(np.isfinite(outputs).all(axis=-1))
-        if self.plan.program.linear:
+        if self.plan.head == "linear":
             return score, np.zeros(fine.shape, np.bool_), fine
         if outputs.shape[-1] == 1:
             score = expit(score)
@@ -149,7 +159,7 @@ class WideLayers:
         """
         following = self.weights[layer][neurons, : self.widths[layer + 1]]
         for people, twins, x, usable in self.tiles(codes):
-            outputs = self.active(self.through(x, 0, layer), layer)
+            outputs = self.activations[layer](self.through(x, 0, layer))
             shifts = values[:, None] - outputs[:, neurons].T
             after = product(outputs, self.weights[layer], self.rows)[:, : following.shape[1]] + self.biases[layer]
             step = max(1, CACHED // (len(after) * max(self.widths[layer + 1 :])))
@@ -168,9 +178,9 @@ class WideLayers:
         """
         plan, numeric = self.plan, self.plan.numeric_columns.size
         x, index, usable = self.before(codes)
-        befores = [x + self.twins[twins]]
+        befores = [x + self.plan.dense.twins[twins]]
         for number in range(len(self.widths) - 1):
-            befores.append(self.through(befores[-1].copy(), number, number + 1))
+            befores.append(self.through(befores[-1], number, number + 1))
         # At the margins x, the gradient of −log(sum of exp(−x)).
         powers = np.exp(befores[-1].min(axis=1, keepdims=True) - befores[-1])
         slope = powers / powers.sum(axis=1, keepdims=True)
@@ -184,10 +194,6 @@ class WideLayers:
         result[:, plan.numeric_columns] = by_input[:, :numeric]
         result[:, plan.lookup_columns] = (there - here) / np.maximum(up - down, 1)
         return result, slope, usable & np.isfinite(np.hstack([befores[-1], slope, result])).all(axis=1)
-
-
-def _broad(weights: Floats) -> Floats:
-    return np.pad(weights, ((0, 0), (0, max(0, COLUMNS - weights.shape[1]))))
 
 
 def product(rows: Floats, weights: Floats, size: int) -> Floats:

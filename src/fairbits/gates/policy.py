@@ -17,8 +17,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
-from fairbits.errors import OptionError, choose_from
-from fairbits.subject import parse_toml
+from fairbits.errors import OptionError, choose_from, on_disk
+from fairbits.subject import read_document
 
 Direction = Literal["max", "min"]
 Need = Literal["decision", "labels", "groups"]
@@ -184,7 +184,6 @@ def check_current(waivers: Iterable[Waiver], day: date) -> None:
 
 FILE = "fairbits.toml"
 CONFIDENCE = 0.95
-MAX_BYTES = 1 << 20
 #: No threshold is larger; what is not finite is not below it either.
 _LARGEST = 1e15
 _KEYS = ("confidence", "seed", "suite", "baseline", "checks", "waivers")
@@ -249,16 +248,8 @@ def find_policy(*folders: Path | None) -> Path | None:
 
 def read_policy(path: str | Path) -> Policy:
     file = Path(path)
-    try:
-        if not file.is_file():
-            raise OptionError(f"the policy {str(file)!r} does not exist; check the path, or leave --policy out.")
-        if file.stat().st_size > MAX_BYTES:
-            raise OptionError(f"the policy {str(file)!r} has more than {MAX_BYTES:,} bytes; it is no policy.")
-        document = parse_toml(file.read_bytes())
-    except OSError as error:
-        raise OptionError(f"cannot read the policy {str(file)!r}: {error.strerror or error}.") from None
-    except ValueError as error:
-        raise OptionError(f"the policy {str(file)!r} is not valid TOML: {error}.") from None
+    with on_disk(f"cannot read the policy {str(file)!r}"):
+        document = read_document(file, what="policy")
     return policy_of(document, file=file)
 
 

@@ -125,7 +125,7 @@ class Qid:
     span: Floats
     low: Floats
     high: Floats
-    masses: Floats  # (n, largest k): share of twins in each class, 0 where a person has fewer classes
+    masses: Floats
 
     def renyi(self, order: float) -> Floats:
         """Bits of a Rényi order of the class masses: order 0 is Q∞, order 1 is Q1.

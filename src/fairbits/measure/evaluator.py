@@ -230,20 +230,7 @@ class Evaluator:
 
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
         """Figures of every person: k, Q∞, Q1, span, extreme twins, flips."""
-        whole = self._by_kernel(codes) if progress is None else None
-        if whole is not None:
-            return whole
-        # A few people at a time: their scores are kept, and must not outgrow the cache by much.
-        people = max(1, _SCORES // (self.m * (len(self.schema.classes) if self.by_vector else 1)))
-        pieces = []
-        for start in range(0, max(len(codes), 1), people):
-            with rows_named(start):
-                some = codes[start : start + people]
-                found = None if progress is None else self._by_kernel(some)
-                pieces.append(self._answers(some)[0] if found is None else found)
-            if progress is not None:
-                progress(min(start + people, len(codes)), len(codes))
-        return Evaluation.concatenate(pieces)
+        return Evaluation.concatenate([found for _, found, _ in self.answers(codes, progress=progress, decide=False)])
 
     def scores(self, codes: Codes) -> npt.NDArray[np.float32]:
         """Scores of every twin of every person; where somebody has fewer, the first one's score fills the place."""
@@ -299,27 +286,20 @@ class Evaluator:
             return tree_class_scores(self._lone_trees, rows, threads=self.threads)[:, 0]
         return np.asarray(self.model.class_scores(self.encoding.encode(rows)), np.float32)  # type: ignore[attr-defined]
 
-    def favoured(
-        self, codes: Codes, scores: npt.NDArray[np.float32] | None = None, table: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[np.bool_] | None:
-        """Which twins of every person are decided favourably, (n, m)."""
-        rule = self.schema.rule
-        if self._knows_classes:
-            return rule.favours_row(self.class_scores(codes) if table is None else table)
-        return None if rule.threshold is None else rule.favours(self.scores(codes) if scores is None else scores)
-
     def decided(
         self, codes: Codes, scores: npt.NDArray[np.float32] | None = None, table: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[np.int64] | None:
         """What is decided about every twin, (n, m): a class where all are compared, else whether it is the favourable
-        one; None for a regression. Scores that are known need not be asked for again.
+        one; None where nothing is. Scores that are known need not be asked for again.
         """
-        if self.schema.regression:
+        rule = self.schema.rule
+        if self._knows_classes and table is None:
+            table = self.class_scores(codes)
+        if table is not None:
+            return rule.most_likely(table) if self.by_vector else rule.favours_row(table).astype(np.int64)
+        if rule.threshold is None:
             return None
-        if self.by_vector:
-            return self.schema.rule.most_likely(self.class_scores(codes) if table is None else table)
-        found = self.favoured(codes, scores, table)
-        return None if found is None else found.astype(np.int64)
+        return rule.favours(self.scores(codes) if scores is None else scores).astype(np.int64)
 
     @property
     def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
@@ -415,44 +395,40 @@ class Evaluator:
             return twins
         return np.where(twins < self.twins.m, twins, self.twins.index_of(self.twins.as_twins(codes, twins)))
 
-    def _by_kernel(self, codes: Codes, kept: npt.NDArray[np.float32] | None = None) -> Evaluation | None:
-        """The figures by a compiled kernel that scores and counts in one go; None where people have different twins.
-
-        Scores of the twins that everybody has are kept where there is an array for them.
-        """
-        if self._plan is None or self.by_vector or self.validity.about_twins:
-            return None
-        if self.twins.most > self.twins.m and self.twins.own(codes).any():
-            return None
-        found = evaluate(
-            self._plan,
-            codes,
-            epsilon=self.epsilon,
-            partition=self.partition,
-            threshold=self.threshold,
-            threads=self.threads,
-            kept=kept,
-        )
-        if self.twins.most == self.twins.m:
-            return found
-        return replace(found, m=self.m, twins=np.full(len(codes), self.twins.m, np.int32))
-
     def answers(
-        self, codes: Codes, *, progress: Progress | None = None
+        self, codes: Codes, *, progress: Progress | None = None, decide: bool = True
     ) -> Iterator[tuple[slice, Evaluation, npt.NDArray[np.int64] | None]]:
-        """A few people at a time: their figures, and what is decided about each of their twins (None: nothing is)."""
+        """A few people at a time: their figures, and what is decided about each of their twins (None: nothing is, or
+        it was not asked for).
+
+        A compiled kernel scores and counts in one go, where all people have the same twins.
+        """
+        rules, varied = self.by_vector or self.validity.about_twins, self.twins.most > self.twins.m
+        plan = None if rules or (varied and self.twins.own(codes).any()) else self._plan
+        # Scores are kept for decisions and by other models, and must not outgrow the cache by much.
         people = max(1, _SCORES // (self.m * max(1, len(self.schema.classes))))
-        for start in range(0, len(codes), people):
+        people = people if decide or progress is not None or plan is None else max(1, len(codes))
+        for start in range(0, max(1, len(codes)), people):
             piece = slice(start, min(start + people, len(codes)))
             with rows_named(start):
                 some = codes[piece]
-                scores = np.empty((len(some), self.twins.m), np.float32)
-                found = self._by_kernel(some, scores)
-                if found is None:  # a foreign model is asked once: it may answer otherwise the next time
+                if plan is None:  # a foreign model is asked once: it may answer otherwise the next time
                     yield piece, *self._answers(some)
                 else:
-                    whole = scores if self.m == self.twins.m else self._with_own(some, scores, self.row_scores)
-                    yield piece, found, self.decided(some, whole)
+                    kept = np.empty((len(some), self.twins.m), np.float32) if decide else None
+                    found = evaluate(
+                        plan,
+                        some,
+                        epsilon=self.epsilon,
+                        partition=self.partition,
+                        threshold=self.threshold,
+                        threads=self.threads,
+                        kept=kept,
+                    )
+                    if varied:
+                        found = replace(found, m=self.m, twins=np.full(len(some), self.twins.m, np.int32))
+                    whole = kept if kept is None or not varied else self._with_own(some, kept, self.row_scores)
+                    yield piece, found, None if whole is None else self.decided(some, whole)
             if progress is not None:
                 progress(piece.stop, len(codes))
 

@@ -198,16 +198,13 @@ class Support:
         self._twins = evaluator.twins
         # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
         self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
-        found, counts = np.unique(self._keys(rows, np.full((1, len(self._twins.columns)), np.nan)), return_counts=True)
-        self._known: Integers = found[counts >= least]
+        found, counts = np.unique(self.keys(rows, np.full((1, len(self._twins.columns)), np.nan)), return_counts=True)
+        #: The keys of supported twins; whether they can exist is not looked at.
+        self.known: Integers = found[counts >= least]
         #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
         self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
 
-    def twins(self, codes: Codes) -> Truth:
-        """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
-        return np.isin(self._keys(codes, self._twins.patterns), self._known)
-
-    def _keys(self, codes: Codes, patterns: Codes) -> Integers:
+    def keys(self, codes: Codes, patterns: Codes) -> Integers:
         """A number for the protected values of people as each of some twins, by the ranges, (n, patterns), and for the
         twins that the rules leave the person: equal where both are, else practically never.
         """
@@ -296,9 +293,9 @@ class Person:
         What is known about the person, in words, by attribute.
     """
 
-    row: Any  # what the owner's table calls it, as in the index of ``to_frame()``
-    position: int  # in the table measured, from 0
-    rows: int  # how many rows of the table are this person, whatever their protected values
+    row: Any
+    position: int
+    rows: int
     k: int
     q_inf: float
     q_1: float
@@ -360,14 +357,14 @@ class Measurement(Shown):
     q_inf_mean: Estimate
     q_1_mean: Estimate
     split_rate: Estimate
-    flip_rate: Estimate | None = None  # a regression has no label to flip
+    flip_rate: Estimate | None = None
     flip_rate_supported: Estimate | None = None
     flip_rate_plausible: Estimate | None = None
     flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
     flip_rate_plausible_by: Mapping[str, Estimate] = field(default_factory=dict)
     supported: int = 0
-    noise: Noise | None = None  # None where the model always answers the same
-    people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+    noise: Noise | None = None
+    people: npt.NDArray[np.int64] | None = None
     tail: Tail | None = None
 
     @property
@@ -525,9 +522,9 @@ def _narrow_flips(
     evaluator: Evaluator, support: Support, likely: Validity, codes: Codes, decided: npt.NDArray[np.int64]
 ) -> Truth:
     """Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins."""
-    there, supported = evaluator.valid_twins(codes), support.twins(codes)
+    there, twins = evaluator.valid_twins(codes), evaluator.twins
+    supported = np.isin(support.keys(codes, twins.patterns), support.known)
     plausible = supported & likely.twins(codes)
-    twins = evaluator.twins
     everyone = np.ones(supported.shape, np.bool_)
     # By attribute, which twins have the person's own value in it; then, which have it in all others.
     own = [np.isnan(one) | (one == codes[:, [i]]) for one, i in zip(twins.patterns.T, twins.columns, strict=True)]
@@ -628,7 +625,8 @@ def harms_of(evaluator: Evaluator, codes: Codes) -> tuple[Harm, ...]:
     attribute does. Twins that cannot exist are left out.
     """
     evaluator = evaluator.over_values
-    attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
+    schema = evaluator.schema
+    attributes = [schema.attributes[i] for i in evaluator.twins.columns]
     if not attributes or not len(codes):
         return ()
     sizes = [len(attribute.twin_values()) for attribute in attributes]
@@ -638,7 +636,8 @@ def harms_of(evaluator: Evaluator, codes: Codes) -> tuple[Harm, ...]:
     for start in range(0, len(codes), people):
         batch = codes[start : start + people]
         scores = evaluator.scores(batch)
-        favoured = evaluator.favoured(batch, scores)
+        decided = evaluator.decided(batch, scores)
+        favoured = None if decided is None else decided == (schema.favourable_index if evaluator.by_vector else 1)
         decides = decides and favoured is not None
         _add(sums, sizes, scores, favoured, evaluator.valid_twins(batch))
     found: list[Harm] = []

@@ -123,29 +123,22 @@ def tail_of(
         order = order[every[order] > 0]
         values, n = values[order], int(effective_size(every))
         shares = np.cumsum(every[order]) / every.sum()
-    quantiles = tuple(_quantile(values, shares, n, level, highest) for level in LEVELS if n * (1 - level) >= 1)
+    quantiles, counts = [], np.arange(n + 1)
+    for level in (one for one in LEVELS if n * (1 - one) >= 1):
+        # By order statistics: how many of n people lie below the true quantile is binomial. (SciPy's quantile of that
+        # takes longer to import than all of this to compute.)
+        steps = np.log(np.maximum(n - counts[1:] + 1, 1) / counts[1:]) + np.log(level / (1 - level))
+        logs = np.concatenate([[0.0], np.cumsum(steps)])
+        sums = np.cumsum(np.exp(logs - logs.max()))
+        below, above = np.searchsorted(sums, np.array([0.025, 0.975]) * sums[-1])
+        # The first person up to whom so large a share of everybody lies; shares are sums of fractions.
+        places = np.searchsorted(shares, np.array([level, below / n, (above + 1) / n]) - 1e-9)
+        value, low, high = map(float, values[np.minimum(places, len(values) - 1)])
+        quantiles.append(TailQuantile(level, value, low if below else 0.0, high if above < n else highest))
     extreme, why = None, "Rows are weighted, and what lies beyond them is estimated of rows that count alike only."
     if weight is None:
         extreme, why = _extreme(values, rng, highest)
-    return Tail(len(values), float(values[-1]), quantiles, extreme, why)
-
-
-def _quantile(values: Doubles, shares: Doubles, n: int, level: float, highest: float | None) -> TailQuantile:
-    """By order statistics: how many of n people lie below the true quantile is binomial."""
-    below, above = _binomial(n, level, 0.025), _binomial(n, level, 0.975)
-    # The first person up to whom so large a share of everybody lies; shares are sums of fractions.
-    places = np.minimum(np.searchsorted(shares, np.array([level, below / n, (above + 1) / n]) - 1e-9), len(values) - 1)
-    value, low, high = map(float, values[places])
-    return TailQuantile(level, value, low if below else 0.0, high if above < n else highest)
-
-
-def _binomial(n: int, share: float, level: float) -> int:
-    """A quantile of a binomial distribution; SciPy's takes longer to import than all of this to compute."""
-    counts = np.arange(n + 1)
-    steps = np.log(np.maximum(n - counts[1:] + 1, 1) / counts[1:]) + np.log(share / (1 - share))
-    logs = np.concatenate([[0.0], np.cumsum(steps)])
-    masses = np.exp(logs - logs.max())
-    return int(np.searchsorted(np.cumsum(masses), level * masses.sum()))
+    return Tail(len(values), float(values[-1]), tuple(quantiles), extreme, why)
 
 
 def _extreme(values: Doubles, rng: np.random.Generator, highest: float | None) -> tuple[Extreme | None, str]:

@@ -30,7 +30,6 @@ from .round_trip import RoundTrip as RoundTrip
 from .subject import Subject as Subject
 from .subject import make_subject as make_subject
 from .texts import subject_of_texts as subject_of_texts
-from .toml import parse_toml as parse_toml
 from .toml import read_document as read_document
 from .toml import schema_of_document as schema_of_document
 from .toml import section_of as section_of

@@ -115,10 +115,11 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *
     scores, labels, own, rule = found.astype(np.float32), table.labels, schema.favourable_index, schema.rule
     words = rule_words(schema.favourable, rule.threshold, probability=schema.score_range is None)
     known: dict[str, Any] = {"rows": len(scores), "rule": words, "threshold": rule.threshold}
+    weight = None if table.weight is None or not table.weight.any() else table.weight
     if decisions is not None:
-        known["favourable_rate"] = _mean(decisions == own, table.weight)
+        known["favourable_rate"] = float(np.average(decisions == own, weights=weight))
     if not schema.regression and labels is not None:
-        known["base_rate"] = _mean(labels == own, table.weight)
+        known["base_rate"] = float(np.average(labels == own, weights=weight))
     known["accuracy_on"] = "unknown" if table.held_out is None else "held-out" if table.held_out.any() else "training"
     if labels is None:
         return Quality(**known)
@@ -126,7 +127,7 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *
     if table.held_out is not None and table.held_out.any():
         kept = np.flatnonzero(table.held_out)
     scores, labels, known["accuracy_rows"] = scores[kept], labels[kept], len(kept)
-    weight = None if table.weight is None or not table.weight[kept].any() else table.weight[kept]
+    weight = None if weight is None or not weight[kept].any() else weight[kept]
     if schema.regression:
         known |= {
             "r2": variance_explained(scores, labels, weight),
@@ -135,7 +136,8 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *
         return Quality(**known, off=another_unit(scores, labels))
     if decisions is not None:
         right = decisions[kept] == labels
-        known |= {"accuracy": _mean(right, weight), "balanced_accuracy": balanced_accuracy(right, labels, weight)}
+        known["accuracy"] = float(np.average(right, weights=weight))
+        known["balanced_accuracy"] = balanced_accuracy(right, labels, weight)
     people = None if table.person is None else table.person[kept]
     area = area_under_curve(scores, labels == own, people=people, weight=weight)
     if area is not None:
@@ -199,13 +201,11 @@ def balanced_accuracy(
     right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None = None
 ) -> float:
     """The mean over the classes of the share decided as labelled."""
-    every = np.ones(len(labels), np.bool_) if weight is None else weight
-    return float(np.mean([_mean(right[here], every[here]) for here in (labels == one for one in np.unique(labels))]))
-
-
-def _mean(hits: npt.NDArray[np.bool_], weight: npt.NDArray[np.float64] | None) -> float:
-    """The share of hits; of rows without any weight the plain one."""
-    return float(np.average(hits, weights=None if weight is None or not weight.any() else weight))
+    shares = []
+    for here in (labels == one for one in np.unique(labels)):
+        own = None if weight is None or not weight[here].any() else weight[here]  # without any weight the plain share
+        shares.append(np.average(right[here], weights=own))
+    return float(np.mean(shares))
 
 
 def area_under_curve(

@@ -403,9 +403,17 @@ def scaling_doubt(
     here = agreement_of(np.asarray(model.scores(encoding.encode(rows))), labels, schema)
     if here is None:
         return None
+    parts = [(i, encoding.parts[i]) for i in numbers]
+    plain = [i for i, part in parts if isinstance(part, Numeric) and part.shift == 0 and part.scale == 1]
     for how, scale in _SCALES.items():
+        scores = None
         if isinstance(model, Network | TreeModel):
-            scores = _scaled_inputs(model, encoding, rows, numbers, scale, schema)
+            scaled = rows.copy()
+            for i in plain:
+                known = rows[:, i] != schema.attributes[i].gap
+                shift, width = scale(rows[known, i]) if known.any() else (0.0, 1.0)
+                scaled[known, i] = (rows[known, i] - shift) * (1.0 / (width or 1.0))
+            scores = np.asarray(model.scores(encoding.encode(scaled))) if plain else None
         elif here.high < _POOR and isinstance(model, BlackBox):
             scores = _scaled_rows(owner, raw, schema, table, numbers, scale, options, classes)
         else:
@@ -429,19 +437,6 @@ _SCALES: dict[str, Scale] = {
     "standardised": lambda values: (float(values.mean()), float(values.std())),
     "between 0 and 1": lambda values: (float(values.min()), float(np.ptp(values))),
 }
-
-
-def _scaled_inputs(
-    model: Model, encoding: Encoding, rows: Codes, numbers: list[int], scale: Scale, schema: Schema
-) -> Scores | None:
-    """Scores with numbers scaled on their way into the model."""
-    scaled, parts = rows.copy(), [(i, encoding.parts[i]) for i in numbers]
-    plain = [i for i, part in parts if isinstance(part, Numeric) and part.shift == 0 and part.scale == 1]
-    for i in plain:
-        known = rows[:, i] != schema.attributes[i].gap
-        shift, width = scale(rows[known, i]) if known.any() else (0.0, 1.0)
-        scaled[known, i] = (rows[known, i] - shift) * (1.0 / (width or 1.0))
-    return np.asarray(model.scores(encoding.encode(scaled))) if plain else None
 
 
 def _scaled_rows(

@@ -94,18 +94,16 @@ class Subject:
     table: Table
     test: Table | None = None
     notes: tuple[str, ...] = ()
-    source: str | None = None  # what load_subject was given, where it was
-    original: Any = None  # what the model was read from: a file, a reference to code, or an object
-    options: ModelOptions = field(default_factory=ModelOptions)  # and how
-    named: bool = False  # whether the model itself names its classes, so that their order is not guessed
-    quality: Quality | None = None  # how it agrees with the labels, once it was checked
-    as_is: bool = False  # whether it was accepted although it decides against the labels
-    origin: str = NONE  # which file, address or code its model was read from, for its identity
-    round_trip: RoundTrip = field(
-        default_factory=RoundTrip
-    )  # how answers about untouched rows agree with those that are measured
-    doubt: str | None = None  # why the table is probably not what the model was trained on, by the labels
-    about: Mapping[str, str] = field(default_factory=dict)  # purpose, owner and version, as the owner says
+    source: str | None = None
+    original: Any = None
+    options: ModelOptions = field(default_factory=ModelOptions)
+    named: bool = False
+    quality: Quality | None = None
+    as_is: bool = False
+    origin: str = NONE
+    round_trip: RoundTrip = field(default_factory=RoundTrip)
+    doubt: str | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
     where: str | None = None
     _identity: Identity | None = field(default=None, init=False, repr=False)
 
@@ -368,18 +366,19 @@ def _compared(
     loaded: Loaded, fitted: FittedModel, schema: Schema, table: Table, options: ModelOptions, raw: RawTable | None
 ) -> tuple[FittedModel, RoundTrip]:
     """The model that answers as its owner's does: as it was read, else through its own library; refused otherwise."""
-    if loaded.owner is None:
+    owner = loaded.owner
+    if owner is None:
         service = "a service is asked by its contract alone"
         unsaid = "the file holds layers or trees and does not say how its owner makes their inputs"
         return fitted, RoundTrip(compared=f"nothing: {service if isinstance(fitted.model, Endpoint) else unsaid}")
-    found = round_trip(loaded.owner, raw, fitted.model, fitted.encoding, schema, table, options, loaded.classes)
+    found = round_trip(owner, raw, fitted.model, fitted.encoding, schema, table, options, loaded.classes)
     if isinstance(found, RoundTrip):
         return fitted, found
-    if loaded.owner.library is None:
+    if owner.library is None:
         mend = "mend the table or the schema, so that both are the same"
         ours = "please report this, it is an error of ours"
-        raise ModelError(f"{found}; {ours if loaded.owner.form in LIBRARY else mend}.")
-    other = loaded.owner.library(f"as it is read here, it {found.removeprefix('the model ')}.")
+        raise ModelError(f"{found}; {ours if owner.form in LIBRARY else mend}.")
+    other = owner.library(f"as it is read here, it {found.removeprefix('the model ')}.")
     other = replace(other, classes=output_order(schema, other.classes, options))
     return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
 

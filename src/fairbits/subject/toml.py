@@ -30,7 +30,7 @@ from fairbits.domain import (
     text_of,
     with_held,
 )
-from fairbits.errors import OptionError, SchemaError, TableError, choose_from
+from fairbits.errors import SchemaError, TableError, choose_from
 from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output_order, read_model
 from fairbits.shape import Keys, check_section, fits
 from fairbits.subject.infer import infer_classes
@@ -124,34 +124,26 @@ _KEY_PARTS = 64
 _LONG_KEY = re.compile(rf"(?:(?:(?<![\w-])[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*){{{_KEY_PARTS}}}")
 
 
-def read_document(path: str | Path) -> dict[str, Any]:
-    """A TOML file as a dictionary."""
+def read_document(path: str | Path, *, what: str = "audit file") -> dict[str, Any]:
+    """A TOML file from outside as a dictionary."""
     file = Path(path)
+    found = f"the {what} {str(file)!r}"
     if not file.is_file():
-        raise SchemaError(f"the audit file {str(file)!r} does not exist; check the path or run `fairbits data`.")
+        raise SchemaError(f"{found} does not exist; check the path.")
     if file.stat().st_size > _MAX_BYTES:
-        raise SchemaError(f"the audit file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
+        raise SchemaError(f"{found} has more than {_MAX_BYTES:,} bytes; it is no description.")
     try:
-        return parse_toml(file.read_bytes())
-    except ValueError as error:
-        raise SchemaError(f"the audit file {str(file)!r} is not valid TOML: {error}.") from None
-
-
-def parse_toml(content: bytes) -> dict[str, Any]:
-    """TOML from outside as a dictionary."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError("it is no text in UTF-8") from None
-    if _LONG_KEY.search(text) is not None:  # what a key costs to read grows with the square of its parts
-        raise ValueError(f"a key has {_KEY_PARTS} parts or more")
-    try:
+        text = file.read_bytes().decode("utf-8-sig")
+        if _LONG_KEY.search(text) is not None:  # what a key costs to read grows with the square of its parts
+            raise SchemaError(f"{found} is not valid TOML: a key has {_KEY_PARTS} parts or more.")
         return tomllib.loads(text)
+    except UnicodeDecodeError:
+        why = "it is no text in UTF-8"
     except (ValueError, RecursionError) as error:
         said = " ".join(str(error).split())
-        if re.search(r"\(at [^()]*\)$", said) is not None:
-            raise ValueError(said) from None
-        raise ValueError("a number is too long" if "digits" in said else "it is nested too deeply") from None
+        why = "a number is too long" if "digits" in said else "it is nested too deeply"
+        why = said if re.search(r"\(at [^()]*\)$", said) is not None else why
+    raise SchemaError(f"{found} is not valid TOML: {why}.")
 
 
 def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
@@ -280,7 +272,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
 def _of_table(document: Mapping[str, Any], file: Path, grants: GrantOptions) -> Subject:
     """A model, and the people of a table."""
     stated, about = section_of(document, "model", _MODEL_KEYS), section_of(document, "table")
-    options = _options(stated, grants)
+    options = ModelOptions.of({key: stated[key] for key in stated if key not in ("path", "encoding")} | {**grants})
     if not {"path", "score", "test", "split"} & set(about) and "path" in stated:
         return _without_table(document, options, file)
     place, delimiter = Path(_source(about, "table", file)), str(about.get("delimiter", ","))
@@ -335,15 +327,6 @@ def _of_table(document: Mapping[str, Any], file: Path, grants: GrantOptions) -> 
         original=source,
         raw=raw,
     )
-
-
-def _options(section: Mapping[str, Any], grants: GrantOptions) -> ModelOptions:
-    """What [model] says about itself, with what is granted."""
-    try:
-        return ModelOptions.of({key: section[key] for key in section if key not in ("path", "encoding")} | {**grants})
-    except OptionError as error:
-        ModelOptions.of(grants)  # a wrong grant is no fault of the file
-        raise SchemaError(f"[model] is wrong: {error}") from None
 
 
 def _without_table(document: Any, options: ModelOptions, file: Path) -> Subject:
@@ -415,7 +398,7 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
         name=document["name"],
         source=str(file.resolve()),
         answers=file.with_suffix(".answers.jsonl"),
-        options=replace(_options(model, {}), **ModelOptions.of(grants).grants()),
+        options=ModelOptions.of({key: model[key] for key in model if key not in ("path", "encoding")} | {**grants}),
     )
 
 

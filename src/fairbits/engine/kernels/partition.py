@@ -202,14 +202,17 @@ def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
 def masked_rows(
     scores: NDArray[np.float32],
     valid: NDArray[np.bool_],
-    start: int,
     ruler: Ruler,
     decides: bool,
     figures: Any,
     twins: NDArray[np.int32],
+    start: int,
+    stop: int,
 ) -> None:
-    """The same to the last bit as ``masked_chunk``, in NumPy: for so few scores that compiling would take longer."""
-    rows, count = slice(start, start + len(scores)), valid.sum(axis=1)
+    """Of some rows the same to the last bit as ``masked_chunk``, in NumPy: for so few that compiling takes longer."""
+    rows = slice(start, stop)
+    scores, valid = scores[rows], valid[rows]
+    count = valid.sum(axis=1)
     lows, highs = np.where(valid, scores, INFINITY), np.where(valid, scores, -INFINITY)
     figures.low_twin[rows], figures.high_twin[rows] = lows.argmin(axis=1), highs.argmax(axis=1)
     figures.low[rows] = np.where(count > 0, lows.min(axis=1), ZERO)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fairbits.domain import MAX_MODEL_BYTES
 from fairbits.errors import ModelError, OptionError, choose_from, foreign
-from fairbits.functions import expit, logsumexp, softmax
+from fairbits.functions import expit, softmax
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
 from fairbits.models.guards import check_archive, check_arrays
 
@@ -467,7 +467,8 @@ class Network(SeveralClasses):
         if self.head == "sigmoid":
             return np.where(own == 1, logits[:, 0], -logits[:, 0])
         others = np.where(np.arange(logits.shape[1]) == own[:, None], np.float32(-np.inf), logits)
-        return logits[np.arange(len(logits)), own] - logsumexp(others, axis=1)
+        top = others.max(axis=1, keepdims=True)
+        return logits[np.arange(len(logits)), own] - (np.log(np.exp(others - top).sum(axis=1)) + top[:, 0])
 
 
 def forward(
