@@ -69,6 +69,7 @@ class FairTree:
         labels = data.labels.astype(np.int64)
         names = np.array(class_values(data.subject))[labels]
         most = ignoring(shown, labels) / len(labels)
+        shown = shown.astype(np.float32).astype(np.float64)  # as trees compare numbers
         planner.watch("choosing the optimal tree of depth 2")
         best = optimal_tree(shown, labels, np.arange(len(free)))
         grown = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF_ROWS, random_state=0)
@@ -116,7 +117,7 @@ def tree_words(nodes: dict[str, list[Any]], schema: Schema, encoding: Encoding, 
 def _condition(attribute: Attribute, cut: float) -> str:
     """Whom a split sends to the left."""
     if not attribute.labels:
-        return f"{attribute.name} ≤ {np.floor(cut) if attribute.discrete else cut:.6g}"
+        return f"{attribute.name} ≤ {np.floor(cut) if attribute.discrete else cut:.9g}"  # all digits of a float32
     shown = attribute.shown_labels()
     first = int((attribute.low + np.arange(len(shown)) <= cut).sum())
     inside, others = shown[:first], shown[first:]
