@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import Fitted
+from fairbits.debug import split_words
 from fairbits.domain import Attribute, Doubles, Encoding, Schema, Unseen, text_of
 from fairbits.errors import CapabilityError
 from fairbits.models import ModelOptions, adapt, fit_to_schema
@@ -29,8 +30,6 @@ from fairbits.repair.records import Proposal
 DEPTH, LEAF_ROWS = 4, 10
 #: Cuts that the optimal tree chooses from at most, the most telling ones, and cuts of one attribute among them.
 CUTS, CUTS_EACH = 400, 32
-#: Labels that a sentence lists.
-LISTED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,6 @@ class OptimalTree:
     """A tree of depth 2: (column, threshold) of root, left and right node; up to the threshold, people go left."""
 
     splits: tuple[tuple[int, float], ...]
-    leaves: tuple[int, ...]
-    right: int  # rows decided as labelled
     cuts: int  # that were compared
 
 
@@ -118,12 +115,7 @@ def _condition(attribute: Attribute, cut: float) -> str:
     """Whom a split sends to the left."""
     if not attribute.labels:
         return f"{attribute.name} ≤ {np.floor(cut) if attribute.discrete else cut:.9g}"  # all digits of a float32
-    shown = attribute.shown_labels()
-    first = int((attribute.low + np.arange(len(shown)) <= cut).sum())
-    inside, others = shown[:first], shown[first:]
-    few, word = (inside, "is") if len(inside) <= len(others) else (others, "is not")
-    more = f" or {len(few) - LISTED} more" if len(few) > LISTED else ""
-    return f"{attribute.name} {word} {' or '.join(few[:LISTED])}{more}"
+    return split_words(attribute, attribute.values(), attribute.values() <= cut)
 
 
 def ignoring(inputs: Doubles, labels: npt.NDArray[np.int64]) -> int:
@@ -141,9 +133,7 @@ def optimal_tree(inputs: Doubles, labels: npt.NDArray[np.int64], columns: npt.ND
     by_side = counts.max(axis=0).sum(axis=1)  # rows right on each side of a root, by the cut of the node there
     root = int(by_side.max(axis=2).sum(axis=0).argmax())
     below = by_side[:, root].argmax(axis=1)
-    leaves = counts[:, [0, 0, 1, 1], [0, 1, 0, 1], root, below.repeat(2)].argmax(axis=0)
-    right = int(by_side[[0, 1], root, below].sum())
-    return OptimalTree(tuple(cuts[i] for i in (root, *below)), tuple(leaves.tolist()), right, len(cuts))
+    return OptimalTree(tuple(cuts[i] for i in (root, *below)), len(cuts))
 
 
 def _pair_counts(above: npt.NDArray[np.bool_]) -> Doubles:
