@@ -616,11 +616,11 @@ class _Search:
             values = [[do for do in self.tried if (do.layer, do.neuron) == (layer, neuron)] for neuron in ranked]
             sets = (dos for count in range(2, len(values) + 1) for dos in product(*values[:count]))
             found += [(dos, self._share(dos)) for dos in sets]
-        kept = [one for one in found if one[1] >= LEAST and self._keeps(one[0])]
+        left = ((one, accuracy_of(self.network.with_interventions(one[0]), self.subject)) for one in found)
+        kept = [one for one, accuracy in left if one[1] >= LEAST and self._keeps(accuracy)]
         return [max(kept, key=lambda one: one[1])] if kept else []
 
-    def _keeps(self, dos: tuple[Do, ...]) -> bool:
-        accuracy = accuracy_of(self.network.with_interventions(dos), self.subject)
+    def _keeps(self, accuracy: float | None) -> bool:
         return accuracy is None or accuracy >= self.floor
 
     def judged(self, dos: tuple[Do, ...], choosing: float) -> NeuronSet:
@@ -638,7 +638,7 @@ class _Search:
             shares = [self._share(dos) for dos in smaller]
             best = int(np.argmax(shares))
             fewer = self.judged(smaller[best], shares[best])
-            if not _enough(fewer) or (fewer.accuracy is not None and fewer.accuracy < self.floor):
+            if not _enough(fewer) or not self._keeps(fewer.accuracy):
                 return found
             found = fewer
         return found
