@@ -27,7 +27,6 @@ from .records import SubsetBits as SubsetBits
 from .records import Vote as Vote
 from .records import read_debug as read_debug
 from .run import debug_run as debug_run
-from .trees import split_words as split_words
 from .who import Description as Description
 from .who import RegionRule as RegionRule
 from .who import describe_people as describe_people

@@ -438,7 +438,7 @@ def _statistics(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.concatenate([np.stack(rows), np.quantile(outputs, QUANTILES, axis=0)]).astype(np.float32)
 
 
-def can_hold(model: Any, do: Do, seen: npt.NDArray[np.floating]) -> bool:
+def can_hold(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
     """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to."""
     if not isinstance(model, Network):
         return bool(seen[0] <= do.value <= seen[1])

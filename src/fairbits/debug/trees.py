@@ -348,7 +348,7 @@ def split_words(attribute: Attribute, values: Codes, left: npt.NDArray[np.bool_]
     name, inside = attribute.name, np.flatnonzero(left)
     if len(inside) in (0, len(values)):
         return f"{name}: {'everybody' if len(inside) else 'nobody'}"
-    read = [attribute.read_twin(float(value)).strip() for value in values]
+    read = [attribute.read_twin(float(value)) for value in values]
     ordered = attribute.kind != "category"
     if len(inside) == 1 and len(values) == 2:
         return f"{name} = {read[inside[0]]}"

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug import can_hold
 from fairbits.domain import Codes, Doubles
 from fairbits.engine import accuracies
+from fairbits.errors import ModelError
 from fairbits.language import network_of
 from fairbits.measure import hold, target_of
 from fairbits.models import Do, Network
@@ -51,8 +51,15 @@ def around(network: Any, inputs: npt.NDArray[np.float32], dos: Sequence[Do], *, 
 
 def _attainable(network: Any, layer: int, neuron: int, values: npt.NDArray[np.float64]) -> list[Do]:
     """Some values are beyond an activation (a sigmoid is never 0): surgery could not write them into a bias."""
-    dos, inside = (Do(layer, neuron, value) for value in values.tolist()), network_of(network)
-    return [do for do in dos if can_hold(inside, do, values)]
+    found, inside = [], network_of(network)
+    assert inside is not None  # noqa: S101 - nobody else is asked to hold neurons
+    for value in values.tolist():
+        try:
+            inside.activations_after[layer].inverse(value)
+        except ModelError:
+            continue
+        found.append(Do(layer, neuron, value))
+    return found
 
 
 #: Twins, and rows, that a step of the search looks at; the sets that come out are judged on more.

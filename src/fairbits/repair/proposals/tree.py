@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import Fitted
-from fairbits.debug import split_words
 from fairbits.domain import Attribute, Doubles, Encoding, Schema, Unseen, text_of
 from fairbits.errors import CapabilityError
 from fairbits.models import ModelOptions, adapt, fit_to_schema
@@ -30,6 +29,8 @@ from fairbits.repair.records import Proposal
 DEPTH, LEAF_ROWS = 4, 10
 #: Cuts that the optimal tree chooses from at most, the most telling ones, and cuts of one attribute among them.
 CUTS, CUTS_EACH = 400, 32
+#: Labels that a sentence lists.
+LISTED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,12 @@ def _condition(attribute: Attribute, cut: float) -> str:
     """Whom a split sends to the left."""
     if not attribute.labels:
         return f"{attribute.name} ≤ {np.floor(cut) if attribute.discrete else cut:.9g}"  # all digits of a float32
-    return split_words(attribute, attribute.values(), attribute.values() <= cut)
+    shown = attribute.shown_labels()
+    first = int((attribute.low + np.arange(len(shown)) <= cut).sum())
+    inside, others = shown[:first], shown[first:]
+    few, word = (inside, "is") if len(inside) <= len(others) else (others, "is not")
+    more = f" or {len(few) - LISTED} more" if len(few) > LISTED else ""
+    return f"{attribute.name} {word} {' or '.join(few[:LISTED])}{more}"
 
 
 def ignoring(inputs: Doubles, labels: npt.NDArray[np.int64]) -> int:
