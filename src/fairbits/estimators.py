@@ -361,9 +361,6 @@ class GuardedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "twins_")
-
     def get_metadata_routing(self) -> MetadataRouter:
         """What the estimator's own ``fit`` asks for, such as weights."""
         router = MetadataRouter(owner=self).add_self_request(self)

@@ -7,7 +7,14 @@ import pytest
 
 from fairbits import Network
 from fairbits.debug import debug_run, read_debug
-from fairbits.debug.neurons import amplification, check_rule, layer_holds, neuron_effects, text_effects
+from fairbits.debug.neurons import (
+    amplification,
+    check_rule,
+    layer_holds,
+    neuron_effects,
+    neuron_sets,
+    text_effects,
+)
 from fairbits.debug.run import suspect_of
 from fairbits.measure import Evaluator
 from fairbits.subject import make_subject
@@ -18,12 +25,12 @@ COPIES = 8
 DEPTHS = [(depth, layer) for depth in range(1, 6) for layer in range(1, depth + 1)]
 
 
-def bottleneck(depth: int, layer: int) -> Network:
-    """Skill goes its own way; sex goes through eight neurons of every layer, and through one of this layer."""
+def bottleneck(depth: int, layer: int, carriers: int = 1) -> Network:
+    """Skill goes its own way; sex goes through eight neurons of every layer, and through so many of this layer."""
     weights: list[np.ndarray] = []
     inputs = 3
     for place in range(1, depth + 1):
-        width = 2 + (1 if place == layer else COPIES)
+        width = 2 + (carriers if place == layer else COPIES)
         now = np.zeros((inputs, width))
         if place == 1:
             now[1, 0], now[0, 2:] = 1.0, 1.0
@@ -49,6 +56,24 @@ def test_a_planted_layer_is_found(depth: int, layer: int, rng: np.random.Generat
     assert held[layer].explained.value == 1.0
     assert [(do.layer + 1, do.neuron) for do in held[layer].neurons] == [(layer, 2)]
     assert all(one.explained.value < 0.6 for place, one in held.items() if place != layer)
+
+
+@pytest.mark.parametrize("carriers", [2, 3])
+@pytest.mark.parametrize(("depth", "layer"), DEPTHS)
+def test_a_layer_of_several_carriers_is_found(depth: int, layer: int, carriers: int, rng: np.random.Generator) -> None:
+    """Twins of two values are told apart as long as one carrier is left: alone, none of them takes bits away."""
+    network = bottleneck(depth, layer, carriers)
+    subject = make_subject("planted", network, SCHEMA, table_of(rng, network, rows=500))
+    about = Evaluator(network, SCHEMA, threads=1), subject, random_people(rng, SCHEMA, 60)
+    held = layer_holds(*about, measure="q_inf", rng=rng)
+    assert max(held, key=lambda one: held[one].explained.value) == layer
+    assert held[layer].explained.value == 1.0
+    assert sorted((do.layer + 1, do.neuron) for do in held[layer].neurons) == [
+        (layer, 2 + one) for one in range(carriers)
+    ]
+    minimal = neuron_sets(*about, measure="q_inf", rng=rng).minimal
+    assert minimal is not None
+    assert {do.layer + 1 for do in minimal.neurons} == {layer}
 
 
 def test_the_suspect_of_a_debugging_with_votes_beside(make_run: Maker) -> None:

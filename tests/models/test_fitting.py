@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import special
 
-from fairbits.errors import ModelError, OptionError
 from fairbits.models.native.trainer import Fitting, Learner, _log_masses, refit
 from tests.conftest import random_network
 
@@ -37,7 +36,7 @@ def _check(learner: Learner, loss, rng) -> None:  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(("head", "outputs", "favourable"), HEADS)
 def test_slopes(activation, head, outputs, favourable, rng) -> None:  # type: ignore[no-untyped-def]
     learner, rows, targets = _learner(rng, activation, head, outputs, favourable)
-    _check(learner, lambda: learner.slopes(rows, targets), rng)
+    _check(learner, lambda: learner.slopes(rows, targets, np.ones(17)), rng)
     _check(learner, lambda: learner.pair_slopes(rows[:8], rows[8:16]), rng)
     _check(learner, lambda: learner.pair_slopes(rows[:8], rows[8:16], whole=True), rng)
     weights = rng.random(17)
@@ -50,20 +49,9 @@ def test_rows_of_weight_zero_are_not_there(rng) -> None:  # type: ignore[no-unty
     learner, rows, targets = _learner(rng, "tanh", "softmax", 2, 1)
     weights = np.r_[np.ones(9), np.zeros(8)]
     weighted = learner.slopes(rows, targets, weights * 17 / 9)
-    plain = learner.slopes(rows[:9], targets[:9])
+    plain = learner.slopes(rows[:9], targets[:9], np.ones(9))
     assert weighted.loss == pytest.approx(plain.loss)
     assert weighted.flat == pytest.approx(plain.flat)
-
-
-def test_weights_and_groups_that_do_not_fit(rng) -> None:  # type: ignore[no-untyped-def]
-    network, rows = random_network(rng, [3, 4, 1], head="sigmoid"), rng.normal(size=(20, 3))
-    targets = rng.integers(0, 2, 20)
-    with pytest.raises(OptionError, match="sample weights must be 20 finite numbers"):
-        refit(network, rows, targets, rng, sample_weights=np.ones(19))
-    with pytest.raises(OptionError, match="no groups are given"):
-        refit(network, rows, targets, rng, fitting=Fitting(5, prejudice=1.0))
-    with pytest.raises(OptionError, match="prejudice is -1"):
-        Fitting(prejudice=-1)
 
 
 def _task(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -130,15 +118,3 @@ def test_the_penalty_makes_pairs_alike_and_frozen_inputs_stay(rng) -> None:  # t
     assert spread(alike) < 0.3 * spread(plain)
     frozen = refit(network, rows, targets, np.random.default_rng(0), fitting=Fitting(**options), frozen=[2])
     np.testing.assert_allclose(frozen.weights[0][2], network.weights[0][2], rtol=1e-5)
-
-
-def test_mistakes(rng) -> None:  # type: ignore[no-untyped-def]
-    network = random_network(rng, [3, 8, 2])
-    with pytest.raises(OptionError, match="updates is 0; training needs"):
-        Fitting(updates=0)
-    with pytest.raises(OptionError, match="consistency is -1"):
-        Fitting(consistency=-1)
-    with pytest.raises(ModelError, match="got 0 and 0"):
-        refit(network, np.empty((0, 3)), [], rng)
-    with pytest.raises(OptionError, match="no pairs are given"):
-        refit(network, np.ones((2, 3)), [0, 1], rng, fitting=Fitting(consistency=1))

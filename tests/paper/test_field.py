@@ -57,16 +57,12 @@ def test_a_row_names_the_rival_and_the_largest_k() -> None:
     assert row[6:] == ["behind", 3, 4]
 
 
-def test_findings_count_cells_and_subjects() -> None:
+def test_findings_count_cells() -> None:
     says = field_findings(GROUPS)
     assert says[0] == "ID cases per second, cell by cell: climb is ahead in 1 and behind in 2 of 3 cells."
-    # Subject a: 12 against a mean of 10 over its two attributes.
-    assert says[1].endswith("climb is tied in 1 and behind in 1 of 2 subjects.")
-    assert says[2] == "Tied on a (adf 0.83 ×)."
-    says = says[1:]
-    assert says[2] == "Behind on b (adf 1.83 ×)."
-    assert "sg" not in says[3]  # never found anything: no mean of logarithms
-    assert says[4] == "The largest k that anybody found, climb found too in 2 of 3 cells."
+    assert says[1] == "Behind on a by age (adf 1.42 ×) and b by sex (adf 1.83 ×)."
+    assert "sg" not in says[2]  # never found anything: no mean of logarithms
+    assert says[3] == "The largest k that anybody found, climb found too in 2 of 3 cells."
 
 
 def test_many_cells_of_few_runs_still_compare_the_two_over_all_of_them() -> None:
@@ -76,8 +72,8 @@ def test_many_cells_of_few_runs_still_compare_the_two_over_all_of_them() -> None
     }
     says = field_findings(cells)
     assert says[0].endswith("climb is tied in 8 of 8 cells.")
-    assert says[2] == "With 2 runs a cell no test can tell so many strategies apart: that takes 5 at least."
-    assert says[3].endswith("climb finds more than adf.")
+    assert says[1] == "With 2 runs a cell no test can tell so many strategies apart: that takes 5 at least."
+    assert says[2].endswith("climb finds more than adf.")
 
 
 def test_every_run_of_the_field_is_kept_and_shared_with_rq2(tmp_path) -> None:

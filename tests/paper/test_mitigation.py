@@ -121,5 +121,7 @@ def test_who_is_beaten() -> None:
     entries = [("", "", start), ("ours", "odds", mine), ("neufair", "odds", one("walk", 0.1, 0.8, 4))]
     assert mitigation._beaten_by(mine, "ours", entries, "odds") == "walk"
     assert mitigation._beaten_by(mine, "ours", entries, "k") == ""
-    says = mitigation._standing({"x": "walk", "y": ""}, "odds and F1 (their metric)")
-    assert says == "Ours is undominated in odds and F1 (their metric) on 1 of 2 subjects; beaten on x by walk."
+    says = mitigation._standing({"x": "walk", "y": "", "z": None}, "odds and F1 (their metric)")
+    assert says == (
+        "Ours is undominated in odds and F1 (their metric) on 1 of 3 subjects; beaten on x by walk; not known on z."
+    )

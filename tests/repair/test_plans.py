@@ -8,7 +8,6 @@ import pytest
 from fairbits import Schema, Subject
 from fairbits.domain import Encoding, Table, Twins
 from fairbits.engine import Evaluation
-from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Network
 from fairbits.repair import shrunk
@@ -18,7 +17,7 @@ from fairbits.repair.proposals.neurons import OFF, Bench, candidates, held_sets,
 from fairbits.repair.proposals.weights import favourable_share, majority_labels, recentred
 from fairbits.subject import make_subject
 from tests.conftest import random_network, random_people
-from tests.repair.conftest import CARRIER, SCHEMA, people
+from tests.repair.conftest import CARRIER, SCHEMA
 
 
 def _bench(subject: Subject) -> Bench:
@@ -124,12 +123,6 @@ def test_shrinking_moves_inputs_to_their_mean(share: float, random_subject: Subj
     moved[:, columns] += share * (inputs[:, columns].mean(axis=0, dtype=np.float64) - inputs[:, columns])
     shrink = shrunk(network, subject.schema, subject.encoding, subject.table.codes, share)
     np.testing.assert_allclose(shrink.scores(inputs), network.scores(moved), atol=2e-6)
-
-
-def test_shrinking_by_too_much() -> None:
-    table = people()
-    with pytest.raises(OptionError, match=r"shrink by is 1\.5"):
-        shrunk(random_network(np.random.default_rng(0), [3, 2]), SCHEMA, Encoding.identity(SCHEMA), table.codes, 1.5)
 
 
 def test_the_majority_of_twins(subject: Subject) -> None:

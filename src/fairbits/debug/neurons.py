@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any, Protocol
 
 import numpy as np
@@ -596,10 +596,32 @@ class _Search:
             accuracy = held_accuracies(network, self.subject, left, self.evaluator)
             fine = np.flatnonzero((np.isnan(accuracy) | (accuracy >= self.floor)) & (shares >= explained + LEAST))
             if len(fine) == 0:
+                if not dos:
+                    yield from self._together({do.layer for do in left})
                 return
             best = int(fine[np.argmax(shares[fine])])
             dos, explained = (*dos, left[best]), float(shares[best])
             yield dos, explained
+
+    def _together(self, layers: set[int]) -> list[tuple[tuple[Do, ...], float]]:
+        """The set that explains most, of those neurons of one layer that carry most of the difference of twins.
+
+        Where several carry the same, twins are told apart until the last of them is held.
+        """
+        outputs = _layers(self.evaluator, self.choosing)
+        found = []
+        for layer in layers:
+            apart, behind = np.ptp(outputs[layer + 1], axis=1).mean(axis=0), np.abs(self.network.weights[layer + 1])
+            ranked = np.argsort(-apart * behind.sum(axis=1), kind="stable")[:MAX_HELD].tolist()
+            values = [[do for do in self.tried if (do.layer, do.neuron) == (layer, neuron)] for neuron in ranked]
+            sets = (dos for count in range(2, len(values) + 1) for dos in product(*values[:count]))
+            found += [(dos, self._share(dos)) for dos in sets]
+        left = ((one, accuracy_of(self.network.with_interventions(one[0]), self.subject)) for one in found)
+        kept = [one for one, accuracy in left if one[1] >= LEAST and self._keeps(accuracy)]
+        return [max(kept, key=lambda one: one[1])] if kept else []
+
+    def _keeps(self, accuracy: float | None) -> bool:
+        return accuracy is None or accuracy >= self.floor
 
     def judged(self, dos: tuple[Do, ...], choosing: float) -> NeuronSet:
         """A set on the half of the cases that chose none of it."""
@@ -616,7 +638,7 @@ class _Search:
             shares = [self._share(dos) for dos in smaller]
             best = int(np.argmax(shares))
             fewer = self.judged(smaller[best], shares[best])
-            if not _enough(fewer) or (fewer.accuracy is not None and fewer.accuracy < self.floor):
+            if not _enough(fewer) or not self._keeps(fewer.accuracy):
                 return found
             found = fewer
         return found

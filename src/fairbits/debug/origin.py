@@ -44,7 +44,7 @@ import numpy.typing as npt
 from fairbits.data import BATCH, NetworkTrainer, Trainer, trainer_of
 from fairbits.debug.records import Attribution, LabelBits, OriginShare, SubsetBits
 from fairbits.domain import Codes, Doubles, Schema, Table, Truth
-from fairbits.errors import CapabilityError, OptionError, TableError
+from fairbits.errors import OptionError, TableError
 from fairbits.measure import Estimate, Evaluator, bootstrap_means, student_ratio
 from fairbits.subject import Subject
 
@@ -363,13 +363,10 @@ def origin_trainer(subject: Subject, *, epochs: int | None = None) -> Trainer:
                 f"only {counts[rare]} rows are labelled {subject.schema.classes[rare]!r}, and {LEAST_OF_CLASS} are "
                 f"needed to train on; give a larger table."
             )
-    try:
-        trainer = trainer_of(subject)
-        if isinstance(trainer, NetworkTrainer):
-            trainer.check()
-            trainer = replace(trainer, epochs=epochs)
-    except CapabilityError as error:
-        raise CapabilityError(f"data or training cannot be told apart: {error}") from None
+    trainer = trainer_of(subject)
+    if isinstance(trainer, NetworkTrainer):
+        trainer.check()
+        trainer = replace(trainer, epochs=epochs)
     return trainer
 
 
@@ -386,10 +383,7 @@ def train_here(subject: Subject, people: Codes, seeds: Sequence[int], *, epochs:
     found = []
     for seed in seeds:
         begin = time.process_time()
-        try:
-            made = trainer.anew(table.codes, np.asarray(table.labels), seed)
-        except CapabilityError as error:
-            raise CapabilityError(f"data or training cannot be told apart: {error}") from None
+        made = trainer.anew(table.codes, np.asarray(table.labels), seed)
         evaluator = Evaluator(made.model, subject.schema, made.encoding, own=False)
         found.append(Trained(evaluator.scores(people), time.process_time() - begin))
     return found

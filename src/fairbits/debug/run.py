@@ -369,7 +369,7 @@ class _Work:
                 return self._trained(labels, QUICK_TRAININGS, epochs)
             why = f"Data or training was not run: {whole}; `fairbits debug RUN --retrain` makes them."
         except UsageError as error:
-            why = str(error)[:1].upper() + str(error)[1:]
+            why = f"Data or training cannot be told apart: {error}"
         return Origin((), why, labels)
 
     def _expected(self, trainer: Trainer, rows: int) -> float:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import monotonic
@@ -39,8 +40,7 @@ from fairbits.search import Budget, Settings, search_subject
 
 #: Asked in this order; the guard's line first.
 FAMILIES = ("guard", *(name for name in PROPOSERS if name not in ("guard", "neufair", "care", "finetune")))
-#: The contest of repairs: ours, and networks' repairs by other systems.
-US, CONTEST = "ours", ("ours", "neufair", "care", "finetune")
+US = "ours"
 #: What a cell hangs on, beside the subject: another version of these makes other cells.
 DEPENDS_ON = ("repair", "search", "proxies", "measure", "engine", "subject", "models", "domain")
 AS_IS = "as it is"
@@ -121,10 +121,10 @@ def repairs_table(
 ) -> Results:
     """Our repairs and rivals', at equal seconds: of each the best by their metric, and the best by ours."""
     how = Terms(evaluations=evaluations, seed=seed, threads=threads, seconds=seconds)
-    asked, notes = _made(roster, folder, how, CONTEST, progress)
+    asked, notes = _made(roster, folder, how, list(CONTEST), progress)
     rows = list[Sequence[Cell]]()
     falls = dict[str, list[float]]()
-    beaten: dict[str, dict[str, str]] = {"odds": {}, "k": {}}
+    beaten: dict[str, dict[str, str | None]] = {"odds": {}, "k": {}}
     for name, made in asked.items():
         start = made[US]["candidates"].pop(0)
         entries = [("", "", start)]
@@ -135,10 +135,10 @@ def repairs_table(
                 after = best["odds"]["equalised_odds"]
                 falls.setdefault(family, []).append(100 * (1 - after / start["equalised_odds"]))
         for family, by, figures in entries:
-            better = {which: _beaten_by(figures, family, entries, which) for which in beaten}
+            better: dict[str, str | None] = {which: _beaten_by(figures, family, entries, which) for which in beaten}
             if start["equalised_odds"] is None:  # too few people: nothing is known about odds
-                better["odds"] = ""
-            if family == US and (by == "k" or start["equalised_odds"] is not None):
+                better["odds"] = None
+            if family == US:
                 beaten[by][name] = better[by]
             odds, ends = (
                 figures["equalised_odds"],
@@ -169,17 +169,17 @@ def _best(candidates: Sequence[Figures], start: Figures, by: str) -> Figures:
 
     All on the plan's half.
     """
-    figure, kept, floor = (
-        ("equalised_odds_plan", "f1_plan", F1_KEPT * start["f1_plan"])
-        if by == "odds"
-        else ("k_mean_plan", "accuracy_plan", start["accuracy_plan"] - MAX_ACCURACY_LOSS)
-    )
+    if by == "odds":
+        return _lowest(candidates, "equalised_odds_plan", "f1_plan", F1_KEPT * start["f1_plan"])
+    return _lowest(candidates, "k_mean_plan", "accuracy_plan", start["accuracy_plan"] - MAX_ACCURACY_LOSS)
+
+
+def _lowest(candidates: Sequence[Figures], figure: str, kept: str, floor: float) -> Figures:
+    """The candidate with the lowest figure of those that keep another; where none does, the one that keeps most."""
     level = [candidate for candidate in candidates if candidate[kept] >= floor]
-    return (
-        min(level, key=lambda candidate: (candidate[figure], -candidate[kept]))
-        if level
-        else max(candidates, key=lambda candidate: candidate[kept])
-    )
+    if not level:
+        return max(candidates, key=lambda candidate: candidate[kept])
+    return min(level, key=lambda candidate: (candidate[figure], -candidate[kept]))
 
 
 def _beaten_by(figures: Figures, family: str, entries: Sequence[tuple[str, str, Figures]], by: str) -> str:
@@ -195,11 +195,12 @@ def _beaten_by(figures: Figures, family: str, entries: Sequence[tuple[str, str, 
     return next((o["name"] for o, p in others if p != mine and p[0] >= mine[0] and p[1] >= mine[1]), "")
 
 
-def _standing(beaten: Mapping[str, str], what: str) -> str:
+def _standing(beaten: Mapping[str, str | None], what: str) -> str:
     lost = [f"{subject} by {who}" for subject, who in beaten.items() if who]
-    return f"Ours is undominated in {what} on {len(beaten) - len(lost)} of {len(beaten)} subjects" + (
-        f"; beaten on {', '.join(lost)}." if lost else "."
-    )
+    unknown = [subject for subject, who in beaten.items() if who is None]
+    said = f"Ours is undominated in {what} on {list(beaten.values()).count('')} of {len(beaten)} subjects"
+    rest = (("beaten on", lost), ("not known on", unknown))
+    return "; ".join([said, *(f"{words} {', '.join(named)}" for words, named in rest if named)]) + "."
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,15 +223,13 @@ class Ours:
                     seen.add(proposal.name)
 
 
-def _timed(family: str, seconds: float) -> Proposer:
-    """A proposer that its seconds end, and nothing else."""
-    made: dict[str, Proposer] = {
-        US: Ours(seconds),
-        "neufair": NeuFair(seconds=seconds, evaluations=10**9),
-        "care": Care(seconds=seconds, evaluations=10**9),
-        "finetune": FairnessFinetune(seconds=seconds),
-    }
-    return made[family]
+#: The contest of repairs: ours, and networks' repairs by other systems, which their seconds end and nothing else.
+CONTEST: Mapping[str, Callable[..., Proposer]] = {
+    US: Ours,
+    "neufair": partial(NeuFair, evaluations=10**9),
+    "care": partial(Care, evaluations=10**9),
+    "finetune": FairnessFinetune,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +263,7 @@ def _judged(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
                 subject,
                 proposers_of([terms.family], trials=terms.trials)
                 if terms.seconds is None
-                else [_timed(terms.family, terms.seconds)],
+                else [CONTEST[terms.family](seconds=terms.seconds)],
                 wanted=frozenset({terms.family}),
                 quick=terms.quick,
                 rows_for_cases=True,
@@ -309,14 +308,9 @@ def _chosen(made: Mapping[str, Figures]) -> dict[str, Figures]:
     guards = {candidate["name"]: candidate for candidate in made["guard"]["candidates"]}
     line = guards[LINE]
     best: dict[str, Figures] = {AS_IS: guards[AS_IS], "guard": line}
-    for family, candidates in ((family, cell["candidates"]) for family, cell in made.items() if family != "guard"):
-        level = [candidate for candidate in candidates if candidate["accuracy_plan"] >= line["accuracy_plan"] - EQUAL]
-        if candidates:
-            best[family] = (
-                min(level, key=lambda candidate: candidate["k_mean_plan"])
-                if level
-                else max(candidates, key=lambda candidate: candidate["accuracy_plan"])
-            )
+    for family, cell in made.items():
+        if family != "guard" and cell["candidates"]:
+            best[family] = _lowest(cell["candidates"], "k_mean_plan", "accuracy_plan", line["accuracy_plan"] - EQUAL)
     return best
 
 

@@ -86,11 +86,7 @@ def field_row(name: str, runs: Runs) -> Sequence[Cell]:
 def field_findings(groups: Groups) -> list[str]:
     """Sentences on where the default is ahead, how far the others are from it, and which reaches the largest k."""
     cells = {key: pairwise(_rates(runs)) for key, runs in groups.items()}
-    subjects = {subject: pairwise(_rates(runs)) for subject, runs in _by_subject(groups).items()}
-    says = [
-        f"ID cases per second, cell by cell: {DEFAULT} is {_standing(cells)} of {len(cells)} cells.",
-        f"By subject, the mean over its attributes: {DEFAULT} is {_standing(subjects)} of {len(subjects)} subjects.",
-    ]
+    says = [f"ID cases per second, cell by cell: {DEFAULT} is {_standing(cells)} of {len(cells)} cells."]
     repeats = min(len(mine) for group in groups.values() for mine in group.values())
     needed = runs_needed(max(len(group) for group in groups.values()) - 1)
     if repeats < needed:
@@ -98,13 +94,12 @@ def field_findings(groups: Groups) -> list[str]:
             f"With {repeats} runs a cell no test can tell so many strategies apart: that takes {needed} at least."
         )
     says += _over_cells(groups)
-    for verdict in (TIED, BEHIND):
-        named = [
-            f"{name} ({subject.rival} {subject.ratio:.2f} ×)"
-            for name, subject in subjects.items()
-            if subject.verdict == verdict
-        ]
-        says += [f"{verdict.capitalize()} on {joined(named)}."] if named else []
+    behind = [
+        f"{subject} by {attribute} ({pair.rival} {pair.ratio:.2f} ×)"
+        for (subject, attribute), pair in cells.items()
+        if pair.verdict == BEHIND
+    ]
+    says += [f"Behind on {joined(behind)}."] if behind else []
     logs = defaultdict[str, list[float]](list)
     for who, rate, ours in _beside(groups):
         if rate and ours:
@@ -126,24 +121,6 @@ def _beside(groups: Groups) -> Iterator[tuple[str, float, float]]:
     for runs in groups.values():
         rates = {who: mean(values) or 0.0 for who, values in _rates(runs).items()}
         yield from ((who, rate, rates[DEFAULT]) for who, rate in rates.items() if who != DEFAULT)
-
-
-def _by_subject(groups: Groups) -> dict[str, dict[str, list[dict[str, float]]]]:
-    """Per subject: the same run of all its attributes, as one run with their mean rate."""
-    grouped = defaultdict[str, list[Runs]](list)
-    for (subject, _), runs in groups.items():
-        grouped[subject].append(runs)
-    return {
-        subject: {
-            who: [
-                {"id_per_second": float(np.mean([run["id_per_second"] for run in together]))}
-                for together in zip(*(runs[who] for runs in mine), strict=True)
-            ]
-            for who in mine[0]
-            if all(who in runs for runs in mine)
-        }
-        for subject, mine in grouped.items()
-    }
 
 
 def _standing(pairs: Mapping[Any, Pairwise]) -> str:

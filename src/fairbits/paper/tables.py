@@ -16,7 +16,7 @@ import numpy as np
 
 from fairbits.data import BUILT_IN, load_subject
 from fairbits.domain import Twins
-from fairbits.paper.subjects import Roster, number, published, row_of
+from fairbits.paper.subjects import Roster, number, row_of
 from fairbits.search import REFERENCE
 from fairbits.store import unwritable
 from fairbits.text import joined, percent
@@ -132,8 +132,8 @@ def rq1_findings(rows: Rows) -> list[str]:
 
 
 def rq2_findings(rows: Rows) -> list[str]:
-    """Sentences on which strategy finds most ID cases, by how much, and how soon."""
-    cells = _by_subject(rows, ("ids", "p_ids", "local", "p_local", "first", "p_first", "thousandth", "p_thousandth"))
+    """Sentences on which strategy finds most ID cases, and by how much."""
+    cells = _by_subject(rows, ("ids",))
     strategies = list(dict.fromkeys(str(row[1]) for row in rows))
     wins = _wins({name: {who: row["ids"] for who, row in cell.items()} for name, cell in cells.items()})
     says = [f"Most ID cases: {_tally(wins, len(cells), 'cells')}."]
@@ -145,16 +145,7 @@ def rq2_findings(rows: Rows) -> list[str]:
             ratios.append(f"{who} {np.exp(np.mean(logs)):.2f} ×")
     if ratios:
         says.append(f"ID cases beside {REFERENCE}, geometric mean over the cells: {', '.join(ratios)}.")
-    for who in strategies:
-        mine = [cell[who] for cell in cells.values() if who in cell]
-        times = [f"{label} {_mean_and_worst([row[key] for row in mine])}" for key, label in _TIMES.items()]
-        says.append(f"{who}: {'; '.join(times)}.")
-    columns = [f"{REFERENCE}_seconds_to_{key}" for key in ("first", "1000")]
-    first, last = (np.mean([float(row[column]) for row in published("rq2") if row.get(column)]) for column in columns)
-    return [*says, f"The paper's {REFERENCE}, mean of its printed cells: {first:.2f} s and {last:.1f} s."]
-
-
-_TIMES = {"first": "the first ID case after", "thousandth": "the 1000th after"}
+    return says
 
 
 def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
@@ -244,14 +235,6 @@ def _span(values: Sequence[float]) -> str:
     """The smallest and the largest of some values."""
     low, high = shown(float(min(values))), shown(float(max(values)))
     return low if low == high else f"{low} to {high}"
-
-
-def _mean_and_worst(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
-        return "– (never)"
-    missing = f", not reached in {len(values) - len(known)}" if len(known) < len(values) else ""
-    return f"{shown(float(np.mean(known)))} s on average, {shown(max(known))} s at worst{missing}"
 
 
 def _layers(counts: Counter[Any]) -> str:

@@ -19,6 +19,7 @@ may be lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -204,17 +205,21 @@ def variance_loss(
     return Estimate(value, value - reach, value + reach)
 
 
+def known_groupings(schema: Schema, rows: Codes) -> list[Grouping]:
+    """The groups of each protected attribute of which anybody among these rows has a value."""
+    found = []
+    for i in schema.protected_columns:
+        with suppress(TableError):
+            found.append(grouping_of(schema.attributes[i], rows[:, i]))
+    return found
+
+
 def group_figures(schema: Schema, rows: Codes, favoured: Truth, deserved: Truth) -> tuple[RepairGroup, ...]:
     """For every protected attribute and every intersection of them, by the groups that the page has too.
 
     ``favoured`` says who is decided for, ``deserved`` who is labelled so.
     """
-    single = []
-    for i in schema.protected_columns:
-        try:
-            single.append(grouping_of(schema.attributes[i], rows[:, i]))
-        except TableError:  # nobody among these rows has a value of it
-            continue
+    single = known_groupings(schema, rows)
     subsets = [subset for size in range(1, len(single) + 1) for subset in combinations(single, size)]
     return tuple(_of_groups(subset, favoured, deserved) for subset in subsets)
 

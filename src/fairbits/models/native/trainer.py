@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.errors import ModelError, OptionError
+from fairbits.errors import ModelError
 from fairbits.models.native.network import Network, forward
 
 Floats = npt.NDArray[Any]
@@ -39,14 +39,6 @@ class Fitting:
     whole: bool = False
     prejudice: float = 0.0
 
-    def __post_init__(self) -> None:
-        for name in ("updates", "batch", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise OptionError(f"{name} is {getattr(self, name)}; training needs a number larger than 0.")
-        for name in ("consistency", "prejudice"):
-            if not getattr(self, name) >= 0:
-                raise OptionError(f"{name} is {getattr(self, name)}; give the weight of the penalty, 0 or more.")
-
 
 def refit(
     network: Network,
@@ -65,20 +57,15 @@ def refit(
 
     fitting = fitting or Fitting()
     rows, wanted = np.asarray(inputs, dtype=np.float32), np.asarray(targets)
-    if len(rows) == 0 or len(rows) != len(wanted):
-        raise ModelError(f"training needs rows and as many targets, but got {len(rows)} and {len(wanted)}.")
-    if fitting.consistency and pairs is None:
-        raise OptionError(f"consistency is {fitting.consistency:g}, but no pairs are given; say what should be alike.")
-    weights = None if sample_weights is None else _checked_weights(sample_weights, len(rows))
-    if fitting.prejudice and groups is None:
-        raise OptionError(f"prejudice is {fitting.prejudice:g}, but no groups are given; say whom it should not tell.")
-    members = None if groups is None or not fitting.prejudice else _Members(np.asarray(groups), len(rows))
+    weights = np.ones(len(rows)) if sample_weights is None else np.asarray(sample_weights, dtype=np.float64)
+    weights = (weights / weights.mean()).astype(np.float32)
+    members = None if groups is None else _Members(np.asarray(groups))
     scaling = Scaling(rows)
     learner, scaled = Learner(scaling.unfolded(network), targets=wanted), scaling(rows)
     kept = np.asarray(frozen, dtype=np.int64)
     with threadpool_limits(1):
         for mine, rate in _steps(len(rows), fitting, rng):
-            loss = learner.slopes(scaled[mine], wanted[mine], None if weights is None else weights[mine])
+            loss = learner.slopes(scaled[mine], wanted[mine], weights[mine])
             if pairs is not None and fitting.consistency:
                 one, other = pairs(rng, fitting.batch // 2 or 1)
                 loss.add(learner.pair_slopes(scaling(one), scaling(other), whole=fitting.whole), fitting.consistency)
@@ -89,24 +76,12 @@ def refit(
     return scaling.folded(learner.network())
 
 
-def _checked_weights(given: npt.ArrayLike, rows: int) -> Floats:
-    """Weights of rows, 1 on average."""
-    weights = np.asarray(given, dtype=np.float64)
-    if weights.shape != (rows,) or not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() == 0:
-        raise OptionError(
-            f"sample weights must be {rows} finite numbers, 0 or more and not all 0, but got shape {weights.shape}."
-        )
-    return (weights / weights.mean()).astype(np.float32)
-
-
 class _Members:
     """The rows of every group, and how many people it has: as many of each are drawn, so that small ones are heard."""
 
-    def __init__(self, groups: npt.NDArray[Any], rows: int):
-        if groups.shape != (rows,):
-            raise OptionError(f"groups must be one number per row, but got shape {groups.shape} for {rows} rows.")
+    def __init__(self, groups: npt.NDArray[Any]):
         self.rows = [np.flatnonzero(groups == value) for value in np.unique(groups)]
-        self.shares = np.array([len(one) for one in self.rows]) / rows
+        self.shares = np.array([len(one) for one in self.rows]) / len(groups)
 
     def drawn(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Row numbers, the same number from every group, group after group."""
@@ -154,16 +129,14 @@ class Learner:
             raise ModelError("training diverged: the weights are no longer finite; choose a smaller learning rate.")
         return replace(self._origin, weights=arrays[0], biases=arrays[1])
 
-    def slopes(self, rows: Floats, targets: Floats, weights: Floats | None = None) -> Slopes:
+    def slopes(self, rows: Floats, targets: Floats, weights: Floats) -> Slopes:
         """Cross-entropy against classes, or the squared error against values, with its slopes.
 
         Targets of shape (n, classes) are probabilities: the cross-entropy against them (Hinton et al. 2015).
         """
         befores, afters = self._forward(rows)
         slope, losses = self._losses(afters[-1], targets)
-        if weights is not None:
-            slope, losses = slope * weights[:, None], losses * weights
-        return self._backward(rows, befores, afters, slope, float(losses.mean()))
+        return self._backward(rows, befores, afters, slope * weights[:, None], float((losses * weights).mean()))
 
     def _losses(self, logits: Floats, targets: Floats) -> tuple[Floats, Floats]:
         if self._origin.head == "linear":

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Codes, Doubles, Encoding, Integers, Schema, Table
-from fairbits.errors import CapabilityError, FairbitsError, OptionError
+from fairbits.errors import CapabilityError, FairbitsError
 from fairbits.language import TextModel
 from fairbits.models import Fitting, Network, fit_to_schema, is_url, read_model, refit, refitted
 from fairbits.repair.choice import Planner
@@ -36,8 +36,6 @@ def shrunk(network: Network, schema: Schema, encoding: Encoding, rows: Codes, sh
     Their weights become ``1 − share`` of what they were, and the first bias takes up the rest: the shape stays. With
     all of the way every protected input is its mean: k = 1 for everybody.
     """
-    if not 0 <= share <= 1:
-        raise OptionError(f"the share to shrink by is {share}; it must be between 0 and 1.")
     inputs = protected_inputs(schema, encoding)
     first = network.weights[0].copy()
     mean = encoding.encode(rows)[:, inputs].mean(axis=0, dtype=np.float64)

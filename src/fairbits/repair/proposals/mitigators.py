@@ -258,12 +258,7 @@ def trainer_for(subject: Subject, *, own_parameters: bool = False) -> Trainer:
 
     With ``own_parameters`` an estimator that was read as a network is the estimator, whose parameters can be searched.
     """
-    if isinstance(subject.model, Network):
-        if own_parameters:
-            try:
-                return EstimatorTrainer.of(subject)
-            except CapabilityError:
-                pass  # a network alone: its shape and its training are what can be searched
+    if isinstance(subject.model, Network) and not own_parameters:
         return NetworkTrainer(subject, subject.model)
     try:
         return trainer_of(subject)
@@ -443,17 +438,15 @@ def _module(torch: Any, network: Network) -> Any:
     layers: list[Any] = []
     for activation, w, b in zip((None, *network.activations_after), weights, biases, strict=True):
         if activation is not None:
-            layers.append(_activation(torch, activation))
+            if activation.name not in _LAYERS:
+                raise CapabilityError(
+                    f"adversarial debiasing has no {activation.name!r} neurons; reweigh and prejudice do."
+                )
+            shape = [activation.alpha] if activation.name in ("elu", "leaky_relu") else []
+            layers.append(getattr(torch.nn, _LAYERS[activation.name])(*shape))
         layers.append(torch.nn.Linear(*w.shape))
         layers[-1].load_state_dict({"weight": torch.tensor(w.T), "bias": torch.tensor(b)})
     return torch.nn.Sequential(*layers, torch.nn.Sigmoid())
-
-
-def _activation(torch: Any, activation: Any) -> Any:
-    if activation.name not in _LAYERS:
-        raise CapabilityError(f"adversarial debiasing has no {activation.name!r} neurons; reweigh and prejudice do.")
-    made = getattr(torch.nn, _LAYERS[activation.name])
-    return made(activation.alpha) if activation.name in ("elu", "leaky_relu") else made()
 
 
 def _network(module: Any, origin: Network) -> Network:

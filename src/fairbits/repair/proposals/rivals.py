@@ -30,11 +30,10 @@ import numpy as np
 
 from fairbits.domain import Codes, Doubles, Inputs, Integers, Schema, Truth
 from fairbits.engine import accuracies
-from fairbits.errors import TableError
-from fairbits.measure import grouping_of, target_of
+from fairbits.measure import target_of
 from fairbits.models import Do, Fitting, Network, refit
 from fairbits.repair.choice import Planner
-from fairbits.repair.judgement import MIN_GROUP, f1_score
+from fairbits.repair.judgement import MIN_GROUP, f1_score, known_groupings
 from fairbits.repair.proposals.mitigators import network_data
 from fairbits.repair.proposals.neurons import around, held_means
 from fairbits.repair.proposals.weights import favourable_share, recentred
@@ -71,13 +70,9 @@ class EqualisedOdds:
 
     def __init__(self, schema: Schema, rows: Codes, labels: Doubles):
         self.cells: list[list[Integers]] = []
-        for column in schema.protected_columns:
-            try:
-                groups = grouping_of(schema.attributes[column], rows[:, column]).members()
-            except TableError:  # nobody among these rows has a value of it
-                continue
+        for groups in known_groupings(schema, rows):
             for label in np.unique(labels):
-                parts = [here[labels[here] == label] for here in groups if len(here) >= MIN_GROUP]
+                parts = [here[labels[here] == label] for here in groups.members() if len(here) >= MIN_GROUP]
                 self.cells.append([part for part in parts if len(part)])
 
     def __call__(self, share: Callable[[Integers], Any]) -> Any:

@@ -17,10 +17,9 @@ from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.models import last_step, needed
 from fairbits.repair.choice import Planner
-from fairbits.repair.judgement import answers_of, group_figures
+from fairbits.repair.judgement import Half, judge
 from fairbits.repair.proposals.mitigators import check_rows, trainer_for
 from fairbits.repair.records import Proposal
-from fairbits.subject import variance_explained
 
 #: A parameter's range: ("int", low, high), ("log-int", …), ("real", …), ("log", …) or ("one of", values).
 Range = tuple[Any, ...]
@@ -115,8 +114,8 @@ def _drawn(trial: Any, name: str, ends: Range) -> Any:
 
 
 TRIALS = 20
-#: The share of the training rows that objectives are measured on, and how many of them get twins.
-VALIDATED, MEASURED = 0.25, 1_000
+#: The share of the training rows that objectives are measured on.
+VALIDATED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +191,7 @@ class _Trials:
         training = self._planner.halves.training
         rows, labels = training.rows[self._learned], training.labels[self._learned]
         found = self._trainer.learned(rows, labels, self._planner.rng(f"tune-{number}"), settings=settings)
-        setting = self._planner.setting.about(found)
-        judged, truth = training.rows[self._judged], training.labels[self._judged]
-        answers = answers_of(found.model, setting.subject, judged)
-        bits = float(setting.evaluator(found.model).evaluate(judged[:MEASURED]).q_inf.mean())
-        schema = setting.subject.schema
-        if schema.regression:
-            return found, (variance_explained(answers, truth), 0.0, bits)
-        favoured, deserved = (values == schema.favourable_index for values in (answers, truth))
-        groups = group_figures(schema, judged, favoured, deserved)
-        gaps = [one.selection for one in groups if len(one.attributes) == 1 and one.selection is not None]
-        return found, (float((answers == truth).mean()), max(gaps, default=0.0), bits)
+        judged = training.rows[self._judged]
+        half = Half(judged[:1], judged, training.labels[self._judged])  # by rows alone: no case is asked for
+        figures = judge(found.model, half, self._planner.setting.about(found)).figures
+        return found, (figures.accuracy, figures.selection_gap or 0.0, figures.q_inf_mean_rows)

@@ -38,8 +38,6 @@ class OptimalTree:
     """A tree of depth 2: (column, threshold) of root, left and right node; up to the threshold, people go left."""
 
     splits: tuple[tuple[int, float], ...]
-    leaves: tuple[int, ...]
-    right: int  # rows decided as labelled
     cuts: int  # that were compared
 
 
@@ -69,6 +67,7 @@ class FairTree:
         labels = data.labels.astype(np.int64)
         names = np.array(class_values(data.subject))[labels]
         most = ignoring(shown, labels) / len(labels)
+        shown = shown.astype(np.float32).astype(np.float64)  # as trees compare numbers
         planner.watch("choosing the optimal tree of depth 2")
         best = optimal_tree(shown, labels, np.arange(len(free)))
         grown = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF_ROWS, random_state=0)
@@ -116,7 +115,7 @@ def tree_words(nodes: dict[str, list[Any]], schema: Schema, encoding: Encoding, 
 def _condition(attribute: Attribute, cut: float) -> str:
     """Whom a split sends to the left."""
     if not attribute.labels:
-        return f"{attribute.name} ≤ {np.floor(cut) if attribute.discrete else cut:.6g}"
+        return f"{attribute.name} ≤ {np.floor(cut) if attribute.discrete else cut:.9g}"  # all digits of a float32
     shown = attribute.shown_labels()
     first = int((attribute.low + np.arange(len(shown)) <= cut).sum())
     inside, others = shown[:first], shown[first:]
@@ -140,9 +139,7 @@ def optimal_tree(inputs: Doubles, labels: npt.NDArray[np.int64], columns: npt.ND
     by_side = counts.max(axis=0).sum(axis=1)  # rows right on each side of a root, by the cut of the node there
     root = int(by_side.max(axis=2).sum(axis=0).argmax())
     below = by_side[:, root].argmax(axis=1)
-    leaves = counts[:, [0, 0, 1, 1], [0, 1, 0, 1], root, below.repeat(2)].argmax(axis=0)
-    right = int(by_side[[0, 1], root, below].sum())
-    return OptimalTree(tuple(cuts[i] for i in (root, *below)), tuple(leaves.tolist()), right, len(cuts))
+    return OptimalTree(tuple(cuts[i] for i in (root, *below)), len(cuts))
 
 
 def _pair_counts(above: npt.NDArray[np.bool_]) -> Doubles:

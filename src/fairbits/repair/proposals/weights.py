@@ -15,6 +15,7 @@ they say on the mean.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -343,7 +344,11 @@ class Surgery:
         words = "protected inputs held at their mean, folded into the first bias"
         yield Proposal("blind", words, shares[1.0], shrink=1.0)
         if planner.retrain and not planner.quick:
-            yield from _scratch(planner, network)
+            planner.watch("training from scratch without protected inputs")
+            training = planner.halves.training
+            with suppress(CapabilityError):  # large tables and regressions: the other repairs are what there is
+                about = (subject.schema, subject.encoding, training.rows, training.labels)
+                yield trained_from_scratch(network, *about, planner.leaf(98))
             yield from _finetuned(planner, network, shares)
 
 
@@ -367,17 +372,6 @@ def _finetuned(planner: Planner, original: Network, shares: Mapping[float, Netwo
         planner.watch(doing)
         network = tuning.trained(shares.get(share, original), generators.pop(), **how)
         yield Proposal(name, words, network, shrink=share, retrained=True)
-
-
-def _scratch(planner: Planner, network: Network) -> Iterator[Proposal]:
-    """For small tables: a network of the same shape from random weights, blind, fitted to the labels."""
-    planner.watch("training from scratch without protected inputs")
-    subject, training = planner.setting.subject, planner.halves.training
-    about = (subject.schema, subject.encoding, training.rows, training.labels)
-    try:
-        yield trained_from_scratch(network, *about, planner.leaf(98))
-    except CapabilityError:
-        return  # large tables and regressions: the other repairs are what there is
 
 
 def _named(held: Sequence[HeldSet]) -> dict[str, HeldSet]:
