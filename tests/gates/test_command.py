@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import fairbits
+from tests.cli.calling import fairbits, fairbits_unread
 
 from .planted import write_subject
 
@@ -44,6 +44,11 @@ def test_the_exit_code_is_the_verdict(project: Path, most: float, code: int, wor
     found = json.loads(fairbits("gate", "subject.toml", "--json").stdout)
     assert found["verdict"] == word.lower()
     assert found == json.loads(Path("gate/planted/gate.json").read_text()) | {"created": found["created"]}
+
+
+def test_the_verdict_stands_though_nobody_reads_it(project: Path) -> None:
+    policy(0.01)
+    assert fairbits_unread("gate", "subject.toml") == 1
 
 
 def test_all_outputs_at_once(project: Path) -> None:

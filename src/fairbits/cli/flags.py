@@ -201,7 +201,7 @@ def help_flags(*, short: bool = True) -> Iterator[click.Option]:
     def show(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
         if wanted and not ctx.resilient_parsing:
             ctx.meta["fairbits.short"] = parameter.opts == [SHORT]
-            click.echo(ctx.get_help(), color=ctx.color)
+            print(ctx.get_help())  # by click.echo an output that cannot be written would be taken for written
             ctx.exit()
 
     kinds = {(SHORT,): "The main options.", (LONG,): "All options."} if short else {(SHORT, LONG): "Show this."}
