@@ -30,7 +30,7 @@ from fairbits.measure import symbol_of
 from fairbits.repair import RepairResult
 from fairbits.report.figures import portraits
 from fairbits.report.figures.palette import BAND, BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
-from fairbits.report.figures.svg import SMALL, Picture, bare, frame, inline_svg, name_axes, picture, say, ticks
+from fairbits.report.figures.svg import SMALL, Picture, frame, inline_svg, name_axes, picture, say, ticks
 from fairbits.report.record import Moment, ReportData
 from fairbits.report.sections.details import foremost, has_inside, mean_reported, split_name, suspects_of
 from fairbits.report.sections.repairs import shown_repairs
@@ -343,7 +343,8 @@ def network(found: DebugResult) -> tuple[Picture, dict[str, str]]:
     layers = found.layers
     width = max(420, min(860, 130 * len(layers)))
     made = picture(width, _HEIGHT)
-    ax = bare(made, (0, 0, width, _HEIGHT))
+    ax = frame(made, (0, 0, width, _HEIGHT), grid=None)
+    ax.set_axis_off()
     ax.set(xlim=(0, width), ylim=(0, _HEIGHT))
     places = np.linspace(width / len(layers) / 2, width - width / len(layers) / 2, len(layers))
     total, middle = sum(layer.votes for layer in layers) or 1, _FOOT + (_HEIGHT - _FOOT) / 2
