@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, nullcontext
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -108,64 +107,25 @@ def _line(tally: Tally, seconds: float) -> Text:
     return text.append(str(tally.k_max), style="bold red").append(left, style="dim")
 
 
-_MARKS = {"start": "[cyan]…", "done": "[green]✓", "kept": "[dim]=", "skipped": "[dim]–", "failed": "[yellow]!"}
-_STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
-
-
 @contextmanager
-def stages(*, shown: bool, scores_only: bool = False) -> Iterator[Callable[[str, str, str], None] | None]:
-    """Show the stages on stderr with their times; line by line where stderr is no terminal."""
-    console = Console(stderr=True, highlight=False)
+def stages(*, shown: bool) -> Iterator[Callable[[str, str, str], None] | None]:
+    """The plan and a line on stderr for every stage that has ended; on a terminal, also what is being done."""
     if not shown:
         yield None
-    elif scores_only:
-        with working(shown=True) as say:
-            yield None if say is None else lambda _, event, words: say(words) if event == "say" else None
-    elif not console.is_terminal:
-        yield _lines(console)
-    else:
-        with _board(console) as tell:
-            yield tell
-
-
-def _lines(console: Console) -> Callable[[str, str, str], None]:
-    """One line for every stage that has ended."""
+        return
+    console = Console(stderr=True)
     begin = time.monotonic()
+    with console.status("preparing …") if console.is_terminal else nullcontext() as line:
 
-    def tell(stage: str, event: str, words: str) -> None:
-        nonlocal begin
-        if event == "start":
-            begin = time.monotonic()
-        elif event != "say":
+        def tell(stage: str, event: str, words: str) -> None:
+            nonlocal begin
+            if event == "start":
+                begin = time.monotonic()
+            if event in ("start", "say"):
+                if line is not None:
+                    line.update(Text(f"{stage} … {harmless(words)}"))
+                return
             said = {"plan": harmless(words), "done": f"{time.monotonic() - begin:5.1f} s", "kept": "kept"}
             console.print(f"{stage:<8} {said.get(event, f'not run: {harmless(words)}')}")
 
-    return tell
-
-
-@contextmanager
-def _board(console: Console) -> Iterator[Callable[[str, str, str], None]]:
-    """All stages with their clocks, one of them in progress."""
-    from rich.markup import escape
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-    named, words = TextColumn("{task.fields[mark]} {task.description}"), TextColumn("[dim]{task.fields[words]}")
-    board = Progress(named, TimeElapsedColumn(), words, console=console, transient=True)
-    add = partial(board.add_task, start=False, total=1, mark=" ", words="")
-    tasks = {stage: add(stage) for stage in _STAGES}
-
-    def tell(stage: str, event: str, said: str) -> None:
-        if event == "plan":
-            console.print(f"plan of {harmless(said)}", style="dim")
-            return
-        if stage not in tasks:  # words, of texts alone
-            tasks[stage] = add(stage)
-        if event == "start":
-            board.start_task(tasks[stage])
-        elif event == "done":
-            board.stop_task(tasks[stage])
-        mark: dict[str, Any] = {} if event == "say" else {"mark": _MARKS[event]}
-        board.update(tasks[stage], words=escape(harmless(said)[:60]), **mark)
-
-    with board:
         yield tell

@@ -50,7 +50,7 @@ def audit(
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
     audited = audit_of(subject, about, loading, resume)
-    with stages(shown=not as_json, scores_only=audited.subject.scores_only) as progress, gentle_stop() as stop:
+    with stages(shown=not as_json) as progress, gentle_stop() as stop:
         run = audited.audit(
             out=resume or out,
             resume=resume is not None,
