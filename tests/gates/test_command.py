@@ -59,7 +59,7 @@ def test_all_outputs_at_once(project: Path) -> None:
     assert sorted(os.listdir("out")) == ["gate.json", "gate.md", "gate.sarif", "junit.xml"]
     assert Path("summary.md").read_text() == Path("out/gate.md").read_text()
     fairbits("gate", "subject.toml", GITHUB_STEP_SUMMARY=str(project / "summary.md"))
-    assert Path("summary.md").read_text().count("## ") == 2  # a job's summary is added to, not replaced
+    assert Path("summary.md").read_text().count("# ") == 2  # a job's summary is added to, not replaced
 
 
 @pytest.mark.parametrize(

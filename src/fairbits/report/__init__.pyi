@@ -28,6 +28,7 @@ from .manifest import hash_file as hash_file
 from .manifest import open_key as open_key
 from .manifest import sign as sign
 from .manifest import verify as verify
+from .markdown import render_markdown_page as render_markdown_page
 from .page import json_schema as json_schema
 from .page import summary_of as summary_of
 from .page import write_report as write_report
