@@ -7,11 +7,6 @@ from .contest import contest_page as contest_page
 from .contest import write_contest as write_contest
 from .figures.palette import SCORES as SCORES
 from .figures.palette import stylesheet as stylesheet
-from .fleet import RANKS as RANKS
-from .fleet import Fleet as Fleet
-from .fleet import FleetMember as FleetMember
-from .fleet import fleet_page as fleet_page
-from .fleet import write_fleet as write_fleet
 from .html import render_fragment as render_fragment
 from .html import render_page as render_page
 from .looks import audit_look as audit_look

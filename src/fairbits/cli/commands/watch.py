@@ -135,14 +135,14 @@ def fleet(
         )
         stopped = stop()
     document = {"page": str(page), **ranked.document()}
-    answer(as_json, lambda: document, lambda: report.fleet_page(ranked), f"page  {page}", everything=True)
+    answer(as_json, lambda: document, lambda: audit.fleet_page(ranked), f"page  {page}", everything=True)
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)
     if ranked.failed:
         raise click.exceptions.Exit(FAILED)
 
 
-def _say(done: int, total: int, entry: report.FleetMember | None) -> None:
+def _say(done: int, total: int, entry: audit.FleetMember | None) -> None:
     """A line on stderr for every subject that has ended."""
     if entry is None:
         print(f"{total} audit files", file=sys.stderr)
