@@ -1,11 +1,10 @@
-"""What stderr shows while one waits: a bar, a line that says what is done, the stages of an audit, the runs left."""
+"""What stderr shows while one waits: a bar, a line that says what is done, the stages of an audit."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -22,18 +21,18 @@ PATIENCE = 1.0
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr once the work takes more than a second."""
+def progress_bar(title: str, patience: float = PATIENCE) -> Iterator[Callable[..., None]]:
+    """Show a progress bar on stderr once the work takes more than a second; what is being done may be told."""
     bar: Progress | None = None
     begin = time.monotonic()
 
-    def report(done: int, total: int) -> None:
+    def report(done: int, total: int, what: str = title) -> None:
         nonlocal bar
-        if bar is None and done < total and time.monotonic() - begin > PATIENCE:
+        if bar is None and done < total and time.monotonic() - begin > patience:
             bar = _bar(title)
             bar.start()
         if bar is not None:
-            bar.update(bar.task_ids[0], completed=done, total=total)
+            bar.update(bar.task_ids[0], completed=done, total=total, description=what)
 
     try:
         yield report
@@ -46,7 +45,7 @@ def _bar(title: str) -> Progress:
     """Made when it is needed: its library takes a tenth of a second to bring in."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     bar.add_task(title)
     return bar
@@ -61,36 +60,6 @@ def working(*, shown: bool) -> Iterator[Callable[[str | Text], None] | None]:
         return
     with console.status("preparing …") as line:
         yield lambda what: line.update(f"{what} …" if isinstance(what, str) else what)
-
-
-#: A run that took less than this share of its budget was not run, but read.
-READ = 0.1
-
-
-@contextmanager
-def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], None] | None]:
-    """One line on stderr: which run is going on, and how long the rest will take; only on a terminal."""
-    last, spent = time.monotonic(), list[float]()
-    with working(shown=shown) as say:
-
-        def report(done: int, total: int, what: str) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if done and now - last > READ * seconds:  # a run that was read from disk says nothing about the others
-                spent.append(now - last)
-            last = now
-            left = f" · about {duration(fmean(spent or [seconds]) * (total - done))} left"
-            if say is not None:
-                say(Text(f"{done + 1} of {total} · {what}").append(left, style="dim"))
-
-        yield None if say is None else report
-
-
-def duration(seconds: float) -> str:
-    """A time such as "45 s", "12 min" or "1.5 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager

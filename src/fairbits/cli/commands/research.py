@@ -12,7 +12,7 @@ from fairbits import report
 from fairbits.blocks import Block, Bullets, Paragraph, Strong, TableBlock, label, shown
 from fairbits.cli.flags import JSON, argument, audit_of
 from fairbits.cli.output import answer
-from fairbits.cli.progress import steps
+from fairbits.cli.progress import progress_bar
 from fairbits.errors import OptionError, choose_from
 from fairbits.options import (
     CompareOptions,
@@ -100,7 +100,7 @@ def paper(
     roster = experiments.roster(named) if networks is None else experiments.networks(networks)
     wanted = None if strategies is None else names_of(strategies, "--strategies")
     seconds = experiments.FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
-    with steps(seconds, shown=not as_json) as progress:
+    with progress_bar(question, 0) as progress:
         more: dict[str, Any] = {"threads": options.threads, "progress": progress}
         apart = {**more, "executor_options": options}
         limits: dict[str, Any] = {"budget": Budget(seconds=seconds), "strategies": wanted, "partition": partition}
@@ -140,10 +140,9 @@ def _compare(
     as_json: bool,
 ) -> None:
     """All strategies, or some, on one subject."""
-    seconds = seconds_of(options.budget)
     wanted = None if strategies in (None, "all") else list(names_of(strategies or "", "--strategies"))
     audit = audit_of(subject, ProtectedOptions(protected=protected, as_is=True), loading)
-    with steps(seconds, shown=not as_json) as progress:
+    with progress_bar("compare", 0) as progress:
         comparison = audit.compare(wanted, out=out, progress=progress, **arguments_of(options))
     answer(
         as_json,
