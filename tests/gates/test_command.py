@@ -246,7 +246,7 @@ def test_the_action_runs_the_command(project: Path) -> None:
     assert Path("fairbits-gate/gate.json").is_file()
     assert Path("fairbits-gate/gate.sarif").is_file()
     assert "verdict=fail" in Path("outputs").read_text()
-    assert "## ❌ fail" in Path("summary.md").read_text()
+    assert "# ❌ fail" in Path("summary.md").read_text()
 
 
 def commands_of(document: Path) -> list[list[str]]:
