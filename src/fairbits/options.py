@@ -308,8 +308,8 @@ class AcceptOptions:
 
 def protected_option() -> Any:
     """Who counts as protected."""
-    words = "Protected attributes, separated by commas, instead of those of the audit file."
-    return option(None, words, read=names_of, metavar="NAMES")
+    words = "Protected attributes, in place of the audit file's."
+    return option(None, words, read=names_of, metavar="A,B")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,9 +323,7 @@ class ProtectedOptions(AcceptOptions):
 class RegionOptions(ProtectedOptions):
     """How a subject is taken by a stage that can look at some people only."""
 
-    where: str | None = option(
-        None, "Only people for whom this rule holds, e.g. 'hours >= 40 and job = \"Sales\"'.", metavar="RULE"
-    )
+    where: str | None = option(None, "Only people for whom a rule holds, e.g. 'age < 30'.", metavar="RULE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +360,9 @@ class TwinsOptions:
 class ThreadOptions:
     """How many threads work."""
 
-    threads: int | None = option(None, "Threads to use.", read=_read_threads, metavar="N", shown="0: all cores")
+    threads: int | None = option(
+        None, "Threads to use.", read=_read_threads, metavar="N", shown="0: all cores", rare=True
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -474,9 +474,9 @@ class PlanOptions:
 class PeopleOptions(ClassOptions, ExecutorOptions):
     """Who is looked for, and by what measure. None is the default, or what the run has that goes on."""
 
-    within: int | None = option(None, "Stay within so many changed attributes of a real row.")
+    within: int | None = option(None, "Stay within so many changed attributes of a real row.", rare=True)
     min_plausibility: float | None = option(
-        None, "Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P"
+        None, "Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P", rare=True
     )
     partition: str | None = option(  # type: ignore[assignment]
         None,
@@ -496,7 +496,7 @@ class PeopleOptions(ClassOptions, ExecutorOptions):
 class SearchOptions(PeopleOptions):
     """What a search is asked for. None is the default, or what the run has that goes on."""
 
-    strategy: Any = option(None, "climb, dice, random or a rival, e.g. adf.", metavar="NAME", shown="climb")
+    strategy: Any = option(None, "climb, dice, random, adf and others.", metavar="NAME", shown="climb")
     budget: Any = option(None, "How long, e.g. 30s, 15m, 1h.", metavar="DURATION", shown="60s")
     evaluations: int | None = option(None, "At most so many people asked about.")
     cases: int | None = option(None, "At most so many distinct cases.", rare=True)
@@ -508,7 +508,7 @@ class SearchOptions(PeopleOptions):
         metavar="N,N,…",
         rare=True,
     )
-    seed: int | None = _seed(None, "Same seed, same search; seconds end it elsewhere each time (see --ends).")
+    seed: int | None = _seed(None, "Same seed, same search, up to where the clock ends it.")
     options: Mapping[str, Any] = option(
         {},
         "An option of the strategy, e.g. local_moves=200; may be repeated.",
@@ -528,11 +528,11 @@ class AuditOptions(PeriodOptions, PeopleOptions):
     seconds: float | None = _budget(None)
     skip: frozenset[str] = option(
         frozenset(),
-        "Stages to leave out: search, debug, repair, certify, proxies; separated by commas.",
+        "Stages to leave out: search, debug, repair, certify, proxies.",
         read=lambda text: frozenset(name.strip() for name in text.split(",") if name.strip()),
         metavar="NAMES",
     )
-    seed: int | None = _seed(None, "Same seed, same draws; seconds end them elsewhere each time.")
+    seed: int | None = _seed(None, "Same seed, same draws, up to where the clock ends them.")
 
     def __post_init__(self) -> None:
         ExecutorOptions.__post_init__(self)
@@ -548,14 +548,12 @@ class DebugOptions(ExecutorOptions):
 
     samples: int = option(1000, "How many cases: the worst fifth, the others at random.")
     all_layers: bool = option(False, "Neurons of all hidden layers.")
-    inside: bool = option(True, "Only attributes and labels: for models that give scores only.", flag="--no-layers")
+    inside: bool = option(True, "Only attributes and labels, no layers.", flag="--no-layers")
     retrain: bool = option(False, "Train again from other seeds, however long that takes.")
     trainings: int | None = option(
         None, "How many models to train for data or training; 0: none.", shown="8, or 4 on large tables"
     )
-    rule: str = option(
-        "ours", "How layers and neurons are found: ours, code (the paper's public code) or text (its Algorithm 2)."
-    )
+    rule: str = option("ours", "How suspects are found: ours, code (the paper's) or text (its Algorithm 2).")
     seed: int = _seed(0, "Same seed, same cases.")
     training_workers: int | None = option(
         None, "Number of worker processes that train models; None takes those that do all else.", python_only=True
@@ -566,16 +564,14 @@ class DebugOptions(ExecutorOptions):
 class RepairOptions(ExecutorOptions):
     """What a repair may cost, and what is tried."""
 
-    max_accuracy_loss: float = option(0.02, "Accuracy that may be lost: 0.02 is two points.")
-    guarantee: int | None = option(
-        None, "Take the cheapest under which nobody has more than so many classes, proved.", low=1
-    )
-    choose: str | None = option(None, "Take this repair, e.g. blind.", shown="the lowest proved k within the budget")
+    max_accuracy_loss: float = option(0.02, "Accuracy that may be lost: 0.02 is two points.", shown="0.02")
+    guarantee: int | None = option(None, "Take the cheapest that proves k ≤ N for everybody.", low=1)
+    choose: str | None = option(None, "Take this repair, e.g. blind.", shown="the best")
     retrain: bool = option(True, "Leave out repairs by further training.", flag="--no-retrain")
-    quick: bool = option(False, "Leave out what takes long: distilling, sets of neurons, training.")
+    quick: bool = option(False, "Leave out what takes long.")
     proposals: Any = option(
         (),
-        "What else to try, by commas: mitigators (or reweigh, …), settings, tree, neufair, care, finetune.",
+        "Try also: mitigators (or reweigh, …), settings, tree, neufair, care, finetune.",
         flag="--with",
         was=("--also", "--proposals"),
         read=partial(names_of, flag="--with"),
@@ -665,13 +661,17 @@ class CompareOptions(ClassOptions, ExecutorOptions):
 class GateOptions(ThreadOptions):
     """What a model is judged by."""
 
-    policy: Any = option(None, "The policy.", metavar="FILE", shown="fairbits.toml here or beside the audit file")
-    suite: Any = option(None, "The frozen people.", metavar="FILE", shown="gate/NAME/suite.parquet, else the table")
-    baseline: Any = option(None, "An earlier model's answers.", metavar="FILE", shown="gate/NAME/baseline.parquet")
+    policy: Any = option(None, "The policy.", metavar="FILE", shown="fairbits.toml")
+    suite: Any = option(None, "The frozen people.", metavar="FILE", shown="gate/NAME, or the table")
+    baseline: Any = option(None, "An earlier model's answers.", metavar="FILE", shown="gate/NAME")
     update_baseline: bool = option(False, "Take this model as the baseline from now on.")
-    frozen: bool = option(False, "Refuse to go on where suite or baseline is missing; write neither.")
+    frozen: bool = option(False, "Refuse to go on without suite and baseline.")
     propose: Any = option(
-        None, "Search so long, e.g. 10s, for people to add to the suite.", read=seconds_of, metavar="DURATION"
+        None,
+        "Search so long, e.g. 10s, for people to add to the suite.",
+        read=seconds_of,
+        metavar="DURATION",
+        rare=True,
     )
 
 

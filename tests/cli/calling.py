@@ -62,6 +62,15 @@ def fairbits_alone(*arguments: object, cwd: Path | None = None, **more: str) -> 
     )
 
 
+def fairbits_unread(*arguments: object, cwd: Path | None = None) -> int:
+    """In a process of its own whose words nobody reads any more, as behind `2>&1 | head -1`: the exit code."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "fairbits", *map(str, arguments)]
+    with os.fdopen(writer, "wb") as pipe:
+        return subprocess.run(command, stdout=pipe, stderr=pipe, cwd=cwd, timeout=120, check=False).returncode
+
+
 def fairbits_started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
     """In a process of its own that is at work, and writes what it finds at once."""
     return subprocess.Popen(

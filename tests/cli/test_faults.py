@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from tests.scale.work import planted_search
 from tests.store.conftest import MANIFEST, figures, write_run
 
 from ..conftest import random_people
-from .calling import fairbits
+from .calling import fairbits, fairbits_unread
 
 
 @pytest.fixture
@@ -104,6 +105,24 @@ def test_output_that_cannot_be_written(run: Path, arguments: list[str]) -> None:
         )
     assert done.returncode == 4
     assert done.stderr == "fairbits: cannot write the output: No space left on device; nothing else was lost.\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["data", "list"], ["data", "list", "--json"], ["cases", "RUN", "--all"], ["repair", "-h"], ["--version"]]
+)
+@pytest.mark.parametrize("also", ["", "2>&1"])
+def test_a_reader_that_has_seen_enough(run: Path, words: list[str], also: str) -> None:
+    """`fairbits … | head -c 1` ends quietly, and is no failure."""
+    typed = shlex.join([str(run) if word == "RUN" else word for word in words])
+    command = f"set -o pipefail; {shlex.quote(sys.executable)} -m fairbits {typed} {also} | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stdout), done.stderr) == (0, 1, "")
+
+
+def test_a_search_goes_on_though_nobody_reads(tmp_path: Path) -> None:
+    words = ["--evaluations", "200", "--strategy", "random", "--out", tmp_path / "run"]
+    assert fairbits_unread("search", "german", *words) == 0
+    assert Run.open(tmp_path / "run").status == "finished"
 
 
 def array_memory_error() -> BaseException:

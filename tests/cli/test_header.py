@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fairbits import gate, load_subject
+from fairbits.audit.fleet import Fleet, FleetMember, write_fleet
 from fairbits.gates import freeze_subject, gate_markdown
-from fairbits.report import Fleet, FleetMember, write_fleet
 from fairbits.text import percent
 from tests.cli.calling import fairbits
 from tests.repair.conftest import searched, write_subject

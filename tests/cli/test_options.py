@@ -52,6 +52,7 @@ def test_every_command_of_the_list_is_there() -> None:
 def test_short_help_is_short_and_long_help_has_everything() -> None:
     for command in SUMMARIES:
         short, long = (fairbits(command, flag).stdout for flag in ("-h", "--help"))
+        assert len(short.splitlines()) <= 25
         assert "Loading and limits" not in short
         assert f"All options: fairbits {command} --help" in short
         assert all(flag in long for flag in flags(command))

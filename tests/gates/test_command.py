@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import fairbits
+from tests.cli.calling import fairbits, fairbits_unread
 
 from .planted import write_subject
 
@@ -46,6 +46,11 @@ def test_the_exit_code_is_the_verdict(project: Path, most: float, code: int, wor
     assert found == json.loads(Path("gate/planted/gate.json").read_text()) | {"created": found["created"]}
 
 
+def test_the_verdict_stands_though_nobody_reads_it(project: Path) -> None:
+    policy(0.01)
+    assert fairbits_unread("gate", "subject.toml") == 1
+
+
 def test_all_outputs_at_once(project: Path) -> None:
     policy(0.01)
     words = ["--junit", "out/junit.xml", "--sarif", "out/gate.sarif", "--markdown", "out/gate.md", "--out", "out"]
@@ -54,7 +59,7 @@ def test_all_outputs_at_once(project: Path) -> None:
     assert sorted(os.listdir("out")) == ["gate.json", "gate.md", "gate.sarif", "junit.xml"]
     assert Path("summary.md").read_text() == Path("out/gate.md").read_text()
     fairbits("gate", "subject.toml", GITHUB_STEP_SUMMARY=str(project / "summary.md"))
-    assert Path("summary.md").read_text().count("## ") == 2  # a job's summary is added to, not replaced
+    assert Path("summary.md").read_text().count("# ") == 2  # a job's summary is added to, not replaced
 
 
 @pytest.mark.parametrize(
@@ -241,7 +246,7 @@ def test_the_action_runs_the_command(project: Path) -> None:
     assert Path("fairbits-gate/gate.json").is_file()
     assert Path("fairbits-gate/gate.sarif").is_file()
     assert "verdict=fail" in Path("outputs").read_text()
-    assert "## ❌ fail" in Path("summary.md").read_text()
+    assert "# ❌ fail" in Path("summary.md").read_text()
 
 
 def commands_of(document: Path) -> list[list[str]]:

@@ -26,8 +26,7 @@ def call(words: list[str]) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in QUICK if name not in CHAIN])
-def test_a_command_gives_the_same_figures(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairbits.data.sources.cache_folder", lambda: tmp_path / "cache")  # nobody has added tables
+def test_a_command_gives_the_same_figures(name: str, tmp_path: Path) -> None:
     found = made(call, {name: QUICK[name]}, tmp_path)[name]
     assert compared(name, FIGURES[name], found).faults == []
 

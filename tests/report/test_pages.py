@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from fairbits import Subject
+from fairbits.audit.fleet import Fleet, FleetMember, fleet_page
 from fairbits.options import CompareOptions
 from fairbits.paper import compare
 from fairbits.report import compute_report, contest_page, render_page
-from fairbits.report.fleet import Fleet, FleetMember, fleet_page
 from fairbits.search import Budget
 from fairbits.store import Run
 from tests.report.drawn import render_html

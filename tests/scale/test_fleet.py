@@ -12,13 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from fairbits import Attribute, Network, Schema, Table
-from fairbits.audit.fleet import _proved, audit_fleet, find_subjects
+from fairbits.audit.fleet import Fleet, FleetMember, _proved, audit_fleet, find_subjects, fleet_page
 from fairbits.certify import Population, Statement
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from fairbits.options import AuditOptions
 from fairbits.report import render_page
-from fairbits.report.fleet import Fleet, FleetMember, fleet_page
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
 from tests.search.planted import planted_subject

@@ -3,9 +3,11 @@ from .audit import check_draft as check_draft
 from .audit import check_ignored as check_ignored
 from .audit import diff_models as diff_models
 from .audit import draft_subject as draft_subject
+from .fleet import FleetMember as FleetMember
 from .fleet import FleetSubject as FleetSubject
 from .fleet import audit_fleet as audit_fleet
 from .fleet import find_subjects as find_subjects
+from .fleet import fleet_page as fleet_page
 from .pipeline import AuditResult as AuditResult
 from .pipeline import StageProgress as StageProgress
 from .pipeline import audit_subject as audit_subject

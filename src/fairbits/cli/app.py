@@ -164,8 +164,8 @@ def run() -> NoReturn:
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:
                     stream.flush()
-        except OSError as error:
-            code = _unheard(error, code)
+        except OutputError as error:
+            code = _fail(*sentence_of(error))
         except ValueError:  # a stream that is closed has nothing left to say
             pass
     if starved:  # libraries that got no memory for their threads crash on the way out
@@ -185,7 +185,7 @@ def _ended() -> tuple[int, bool]:
 
 
 def _done() -> int:
-    """Do it; what goes wrong comes out as it is, but for exits and for output that nobody takes."""
+    """Do it; what goes wrong comes out as it is, but for exits."""
     try:
         with app.make_context("fairbits", sys.argv[1:]) as context:
             app.invoke(context)
@@ -199,18 +199,7 @@ def _done() -> int:
         return _fail(f"{error.format_message()} See: {command} -h", error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted.", INTERRUPTED)
-    except (BrokenPipeError, OutputError) as error:
-        return _unheard(error, 0)
     return 0
-
-
-def _unheard(error: OSError, code: int) -> int:
-    """Output that cannot be written. Python would complain about it once more at the end, so the rest goes nowhere."""
-    with suppress(OSError, ValueError):  # there may be no stdout at all
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if isinstance(error, BrokenPipeError):  # the reader (`| head`) has seen enough
-        return code
-    return _fail(f"cannot write the output: {error.strerror or error}; nothing else was lost.", FAILED)
 
 
 def _fail(message: str, code: int) -> int:
@@ -250,6 +239,8 @@ def sentence_of(error: BaseException) -> tuple[str, int]:
             f"or give a smaller table.",
             FAILED,
         )
+    if isinstance(error, OutputError):
+        return f"cannot write the output: {error.strerror}; nothing else was lost.", FAILED
     if isinstance(error, OSError) and error.errno is not None:
         return _about_files(error), FAILED
     if isinstance(error, RecursionError):

@@ -63,6 +63,10 @@ class Flag(click.Option):
             return {} if self.missing is MISSING else self.missing
         return self.read(given) if self.read is not None else given
 
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Nothing but that an option must be given: what is allowed, a mistake is told."""
+        return {name: word for name, word in super().get_help_extra(ctx).items() if name == "required"}
+
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The line of ``--help``, without the names of earlier releases."""
         kept, self.opts = self.opts, [name for name in self.opts if name not in self.about["was"]]
@@ -157,13 +161,19 @@ class Command(click.Command):
                 given[parameter] = kind(**values)
         return ctx.invoke(self._function, **given)
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What the command does; with ``-h`` the first paragraph."""
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text((self.help or "").partition("\n\n" if ctx.meta.get("fairbits.short") else "\0")[0])
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Arguments, then options in their groups; with ``-h`` the main ones alone."""
-        short = bool(ctx.meta.get("fairbits.short"))
+        short = ctx.meta.get("fairbits.short")
         words = [param for param in self.params if isinstance(param, Word) and param.about["help"]]
         groups: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.params:
-            about: Mapping[str, Any] = param.about if isinstance(param, Flag) else {"rare": False, "group": None}
+            about: Mapping[str, Any] = param.about if isinstance(param, Flag) else {"rare": True, "group": None}
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None and not (short and (about["rare"] or about["group"])):
                 groups.setdefault(about["group"] or "Options", []).append(record)
@@ -201,7 +211,7 @@ def help_flags(*, short: bool = True) -> Iterator[click.Option]:
     def show(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
         if wanted and not ctx.resilient_parsing:
             ctx.meta["fairbits.short"] = parameter.opts == [SHORT]
-            click.echo(ctx.get_help(), color=ctx.color)
+            print(ctx.get_help())  # by click.echo an output that cannot be written would be taken for written
             ctx.exit()
 
     kinds = {(SHORT,): "The main options.", (LONG,): "All options."} if short else {(SHORT, LONG): "Show this."}
@@ -218,13 +228,11 @@ JSON: Any = option(False, "Print JSON on stdout and nothing else.", flag="--json
 
 def subject_argument(default: Any = MISSING) -> Any:
     """The subject of a command; one that can go on with a run needs none."""
-    return argument(default, "A built-in name (see `fairbits data`) or an audit file (subject.toml).", metavar="MODEL")
+    return argument(default, "A built-in name (see `fairbits data`), or an audit file.", metavar="MODEL")
 
 
 RUN: Any = argument(help="The folder (or address) of a run.", metavar="RUN")
-EITHER: Any = argument(
-    help="A built-in name, an audit file (subject.toml), or the folder of a run.", metavar="RUN|MODEL"
-)
+EITHER: Any = argument(help="A built-in name, an audit file, or the folder of a run.", metavar="RUN|MODEL")
 OUT: Any = option(None, "Folder (or address) of the run.", read=store.place_of, metavar="PLACE", shown="runs/…")
 RESUME: Any = option(None, "Go on with the run in this place.", read=store.place_of, metavar="RUN")
 FORCE: Any = option(False, "Replace a run in the folder of --out.")

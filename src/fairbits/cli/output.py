@@ -7,6 +7,7 @@ terminal, and our own consoles (`fairbits.cli.terminal`) clean their text before
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -25,16 +26,6 @@ class OutputError(OSError):
     """Output that could not be written: a full device behind ``>``."""
 
 
-@contextmanager
-def _writing() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:  # whoever read has seen enough
-        raise
-    except OSError as error:
-        raise OutputError(error.errno, error.strerror or str(error)) from None
-
-
 class SafeStream:
     """A text stream that replaces control characters; everything else is the stream's own."""
 
@@ -48,14 +39,24 @@ class SafeStream:
 
     def write(self, text: str) -> int:
         """Write text with control characters replaced."""
-        with _writing():
+        with self._heard():
             self._stream.write(_but_own(text) if self._drawing else harmless_lines(text))
         return len(text)
 
     def flush(self) -> None:
         """Have it written."""
-        with _writing():
+        with self._heard():
             self._stream.flush()
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """What cannot be written any more goes nowhere; that a reader (`| head`) has seen enough is no failure."""
+        try:
+            yield
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            if not isinstance(error, BrokenPipeError):
+                raise OutputError(error.errno, error.strerror or str(error)) from None
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write several texts with control characters replaced."""

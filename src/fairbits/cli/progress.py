@@ -1,13 +1,11 @@
-"""What stderr shows while one waits: a bar, a line that says what is done, the stages of an audit, the runs left."""
+"""What stderr shows while one waits: a bar, a line that says what is done, the stages of an audit."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -23,18 +21,18 @@ PATIENCE = 1.0
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr once the work takes more than a second."""
+def progress_bar(title: str, patience: float = PATIENCE) -> Iterator[Callable[..., None]]:
+    """Show a progress bar on stderr once the work takes more than a second; what is being done may be told."""
     bar: Progress | None = None
     begin = time.monotonic()
 
-    def report(done: int, total: int) -> None:
+    def report(done: int, total: int, what: str = title) -> None:
         nonlocal bar
-        if bar is None and done < total and time.monotonic() - begin > PATIENCE:
+        if bar is None and done < total and time.monotonic() - begin > patience:
             bar = _bar(title)
             bar.start()
         if bar is not None:
-            bar.update(bar.task_ids[0], completed=done, total=total)
+            bar.update(bar.task_ids[0], completed=done, total=total, description=what)
 
     try:
         yield report
@@ -47,7 +45,7 @@ def _bar(title: str) -> Progress:
     """Made when it is needed: its library takes a tenth of a second to bring in."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     bar.add_task(title)
     return bar
@@ -64,36 +62,6 @@ def working(*, shown: bool) -> Iterator[Callable[[str | Text], None] | None]:
         yield lambda what: line.update(f"{what} …" if isinstance(what, str) else what)
 
 
-#: A run that took less than this share of its budget was not run, but read.
-READ = 0.1
-
-
-@contextmanager
-def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], None] | None]:
-    """One line on stderr: which run is going on, and how long the rest will take; only on a terminal."""
-    last, spent = time.monotonic(), list[float]()
-    with working(shown=shown) as say:
-
-        def report(done: int, total: int, what: str) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if done and now - last > READ * seconds:  # a run that was read from disk says nothing about the others
-                spent.append(now - last)
-            last = now
-            left = f" · about {duration(fmean(spent or [seconds]) * (total - done))} left"
-            if say is not None:
-                say(Text(f"{done + 1} of {total} · {what}").append(left, style="dim"))
-
-        yield None if say is None else report
-
-
-def duration(seconds: float) -> str:
-    """A time such as "45 s", "12 min" or "1.5 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 @contextmanager
 def live(*, shown: bool) -> Iterator[Callable[[Tally, float], None] | None]:
     """One line on stderr that keeps up with the search; only on a terminal."""
@@ -108,64 +76,25 @@ def _line(tally: Tally, seconds: float) -> Text:
     return text.append(str(tally.k_max), style="bold red").append(left, style="dim")
 
 
-_MARKS = {"start": "[cyan]…", "done": "[green]✓", "kept": "[dim]=", "skipped": "[dim]–", "failed": "[yellow]!"}
-_STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
-
-
 @contextmanager
-def stages(*, shown: bool, scores_only: bool = False) -> Iterator[Callable[[str, str, str], None] | None]:
-    """Show the stages on stderr with their times; line by line where stderr is no terminal."""
-    console = Console(stderr=True, highlight=False)
+def stages(*, shown: bool) -> Iterator[Callable[[str, str, str], None] | None]:
+    """The plan and a line on stderr for every stage that has ended; on a terminal, also what is being done."""
     if not shown:
         yield None
-    elif scores_only:
-        with working(shown=True) as say:
-            yield None if say is None else lambda _, event, words: say(words) if event == "say" else None
-    elif not console.is_terminal:
-        yield _lines(console)
-    else:
-        with _board(console) as tell:
-            yield tell
-
-
-def _lines(console: Console) -> Callable[[str, str, str], None]:
-    """One line for every stage that has ended."""
+        return
+    console = Console(stderr=True)
     begin = time.monotonic()
+    with console.status("preparing …") if console.is_terminal else nullcontext() as line:
 
-    def tell(stage: str, event: str, words: str) -> None:
-        nonlocal begin
-        if event == "start":
-            begin = time.monotonic()
-        elif event != "say":
+        def tell(stage: str, event: str, words: str) -> None:
+            nonlocal begin
+            if event == "start":
+                begin = time.monotonic()
+            if event in ("start", "say"):
+                if line is not None:
+                    line.update(Text(f"{stage} … {harmless(words)}"))
+                return
             said = {"plan": harmless(words), "done": f"{time.monotonic() - begin:5.1f} s", "kept": "kept"}
             console.print(f"{stage:<8} {said.get(event, f'not run: {harmless(words)}')}")
 
-    return tell
-
-
-@contextmanager
-def _board(console: Console) -> Iterator[Callable[[str, str, str], None]]:
-    """All stages with their clocks, one of them in progress."""
-    from rich.markup import escape
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-    named, words = TextColumn("{task.fields[mark]} {task.description}"), TextColumn("[dim]{task.fields[words]}")
-    board = Progress(named, TimeElapsedColumn(), words, console=console, transient=True)
-    add = partial(board.add_task, start=False, total=1, mark=" ", words="")
-    tasks = {stage: add(stage) for stage in _STAGES}
-
-    def tell(stage: str, event: str, said: str) -> None:
-        if event == "plan":
-            console.print(f"plan of {harmless(said)}", style="dim")
-            return
-        if stage not in tasks:  # words, of texts alone
-            tasks[stage] = add(stage)
-        if event == "start":
-            board.start_task(tasks[stage])
-        elif event == "done":
-            board.stop_task(tasks[stage])
-        mark: dict[str, Any] = {} if event == "say" else {"mark": _MARKS[event]}
-        board.update(tasks[stage], words=escape(harmless(said)[:60]), **mark)
-
-    with board:
         yield tell

@@ -616,8 +616,9 @@ class _Search:
             values = [[do for do in self.tried if (do.layer, do.neuron) == (layer, neuron)] for neuron in ranked]
             sets = (dos for count in range(2, len(values) + 1) for dos in product(*values[:count]))
             found += [(dos, self._share(dos)) for dos in sets]
-        left = ((one, accuracy_of(self.network.with_interventions(one[0]), self.subject)) for one in found)
-        kept = [one for one, accuracy in left if one[1] >= LEAST and self._keeps(accuracy)]
+        taking = [(dos, share) for dos, share in found if share >= LEAST]
+        accuracies = [accuracy_of(self.network.with_interventions(dos), self.subject) for dos, _ in taking]
+        kept = [one for one, accuracy in zip(taking, accuracies, strict=True) if self._keeps(accuracy)]
         return [max(kept, key=lambda one: one[1])] if kept else []
 
     def _keeps(self, accuracy: float | None) -> bool:

@@ -9,12 +9,14 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
+from fairbits.blocks import Page
 from fairbits.errors import on_disk
 from fairbits.gates.policy import CHECKS, KINDS, Requirement, Waiver
 from fairbits.gates.result import CheckResult, Finding, GateResult
 from fairbits.models import needed
+from fairbits.report import gate_look, render_markdown_page
 from fairbits.store import plain, write_whole
-from fairbits.text import harmless, json_text, percent
+from fairbits.text import harmless, json_text
 
 
 def junit_text(result: GateResult) -> str:
@@ -145,52 +147,15 @@ def _person_result(result: GateResult, check: CheckResult, one: Finding) -> dict
     return _result(result, one.check, "warning", text[:1000], one.fingerprint, own or whole)
 
 
-_MARKS = {"pass": "✅ pass", "fail": "❌ fail", "inconclusive": "❔ inconclusive"}
-_SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_{}[]()#+-.!|<>~@:"})
-#: New cases that are listed.
-SHOWN = 10
+_MARKS = {"pass": "✅", "fail": "❌", "inconclusive": "❔"}
 
 
 def gate_markdown(result: GateResult) -> str:
-    suite, identity = result.suite, harmless(result.identity).replace("`", "'")
-    word = _MARKS[result.verdict].replace(result.verdict, result.headline) if result.checks else f"⏳ {result.headline}"
-    lines = [
-        f"## {word}: fairbits gate, {_safe(result.subject)}",
-        "",
-        f"{suite['people']:,} frozen people (suite `{suite['id']}`), model `{identity}`, confidence "
-        f"{percent(result.policy['confidence'], 0)}.",
-        "",
-        *([] if result.quality is None else [_safe(" ".join(result.quality.lines())), ""]),
-        "| check | value | interval | allowed | verdict |",
-        "| --- | ---: | ---: | ---: | --- |",
-        *(_row(one) for one in result.checks),
-        *(f"| `{name}` | | | | waits for a baseline |" for name in result.pending),
-    ]
-    if result.new_cases:
-        lines += ["", f"**New cases** ({len(result.new_cases):,}):", ""]
-        for one in result.new_cases[:SHOWN]:
-            lines.append(f"- `{one.fingerprint}` ({one.check}) {one.k_words}: {_safe(one.attribute_words[:400])}")
-    for title, until, waivers in (
-        ("**Waived**:", " until", result.waived),
-        ("**Expired waivers**, so that what they covered counts again:", ", expired on", result.expired),
-    ):
-        lines += ["", title, ""] if waivers else []
-        lines += [
-            f"- {_safe(one.about)} by {_safe(one.owner)}{until} {one.expires.isoformat()}: {_safe(one.reason)}"
-            for one in waivers
-        ]
-    if result.notes:
-        lines += ["", *(f"- {_safe(note)}" for note in result.notes)]
-    return "\n".join(lines) + "\n"
-
-
-def _row(one: CheckResult) -> str:
-    verdict = f"{_MARKS[one.verdict]}{' (waived)' if one.waivers else ''}"
-    return f"| `{one.name}` | {one.read(one.value)} | {one.interval()} | {one.allowed()} | {verdict} |"
-
-
-def _safe(text: str) -> str:
-    return harmless(text.replace("\n", " ")).translate(_SPECIAL)
+    """What the terminal shows, as a page."""
+    _, *blocks = gate_look(result.document())  # its headline is the title here
+    title = f"{_MARKS[result.verdict] if result.checks else '⏳'} {result.headline}: fairbits gate, {result.subject}"
+    sentence = f"{result.sentence()} Model {result.identity}."
+    return render_markdown_page(Page(result.subject, "gate", title, sentence, blocks, ()))
 
 
 FILE = "gate.json"

@@ -7,11 +7,6 @@ from .contest import contest_page as contest_page
 from .contest import write_contest as write_contest
 from .figures.palette import SCORES as SCORES
 from .figures.palette import stylesheet as stylesheet
-from .fleet import RANKS as RANKS
-from .fleet import Fleet as Fleet
-from .fleet import FleetMember as FleetMember
-from .fleet import fleet_page as fleet_page
-from .fleet import write_fleet as write_fleet
 from .html import render_fragment as render_fragment
 from .html import render_page as render_page
 from .looks import audit_look as audit_look
@@ -28,6 +23,7 @@ from .manifest import hash_file as hash_file
 from .manifest import open_key as open_key
 from .manifest import sign as sign
 from .manifest import verify as verify
+from .markdown import render_markdown_page as render_markdown_page
 from .page import json_schema as json_schema
 from .page import summary_of as summary_of
 from .page import write_report as write_report

@@ -12,7 +12,7 @@ from fairbits import report
 from fairbits.blocks import Block, Bullets, Paragraph, Strong, TableBlock, label, shown
 from fairbits.cli.flags import JSON, argument, audit_of
 from fairbits.cli.output import answer
-from fairbits.cli.progress import steps
+from fairbits.cli.progress import progress_bar
 from fairbits.errors import OptionError, choose_from
 from fairbits.options import (
     CompareOptions,
@@ -34,21 +34,15 @@ QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation", "mitigation",
 def paper(
     *,
     question: str = argument(
-        help="datasets, rq1, rq2, rq3, field (rq2 with every strategy), ablation, mitigation, repairs (rivals' "
-        "beside ours); or compare MODEL: all strategies on one model and table at equal seconds."
+        help="datasets, rq1, rq2, rq3, field (rq2 with every strategy), ablation, mitigation, repairs; or compare "
+        "MODEL: all strategies on one model at equal seconds."
     ),
-    subject: str | None = argument(
-        None, "Of compare: a built-in name or an audit file (subject.toml).", metavar="MODEL"
-    ),
-    subjects: str | None = option(
-        None, "Built-in names, separated by commas.", metavar="NAMES", shown="the paper's ten"
-    ),
-    strategies: str | None = option(None, "Strategies, separated by commas, or all.", metavar="NAMES"),
-    budget: str | None = option(
-        None, "How long each search or repair may take.", metavar="DURATION", shown="5s, of compare 15s"
-    ),
-    repeats: int | None = option(None, "Runs of each cell (all but rq3).", shown="1, of compare 10"),
-    full: bool = option(False, "As the paper: an hour (rq1, rq3), 15 min (rq2, field); 10 runs."),
+    subject: str | None = argument(None, "Of compare: a built-in name, or an audit file.", metavar="MODEL"),
+    subjects: str | None = option(None, "Built-in names.", metavar="A,B", shown="the paper's ten"),
+    strategies: str | None = option(None, "Strategies, or all.", metavar="A,B"),
+    budget: str | None = option(None, "How long each run may take.", metavar="DURATION", shown="5s, of compare 15s"),
+    repeats: int | None = option(None, "Runs of each cell.", shown="1, of compare 10"),
+    full: bool = option(False, "As long as in the paper: an hour or 15 min, 10 runs."),
     queries: int = option(5_000_000, "Model queries of each run of the ablation.", rare=True),
     networks: Path | None = option(
         None,
@@ -60,19 +54,19 @@ def paper(
     quick: bool = option(False, "Mitigation in its smallest form, as a smoke test.", rare=True),
     partition: str = option("constrained", "constrained, or grid as in the paper's artifact.", rare=True),
     seed: int = option(0, "Of compare: seed of the first run.", low=0),
-    epsilon: float | None = option(None, "Of compare: scores closer than this count as the same.", shown="0.025"),
+    epsilon: float | None = option(None, "Of compare: scores closer than this are the same.", shown="0.025", rare=True),
     protected: tuple[str, ...] | None = protected_option(),
     options: ExecutorOptions,
     out: Path | None = option(
         None,
-        "Folder of what is made; finished cells are not run again.",
+        "Folder of what is made; finished cells are kept.",
         metavar="FOLDER",
-        shown="runs/paper, or runs/…",
+        shown="in runs",
     ),
     as_json: bool = JSON,
     loading: LoadingOptions,
 ) -> None:
-    """The paper's tables, ours beside theirs; an experiment that was ended goes on where it was.
+    """The paper's tables, ours beside theirs; what was ended goes on where it was.
 
     `fairbits paper compare MODEL`: which strategy finds more, how fast, how different: equal seconds, one oracle, all
     counted.
@@ -106,7 +100,7 @@ def paper(
     roster = experiments.roster(named) if networks is None else experiments.networks(networks)
     wanted = None if strategies is None else names_of(strategies, "--strategies")
     seconds = experiments.FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
-    with steps(seconds, shown=not as_json) as progress:
+    with progress_bar(question, 0) as progress:
         more: dict[str, Any] = {"threads": options.threads, "progress": progress}
         apart = {**more, "executor_options": options}
         limits: dict[str, Any] = {"budget": Budget(seconds=seconds), "strategies": wanted, "partition": partition}
@@ -146,10 +140,9 @@ def _compare(
     as_json: bool,
 ) -> None:
     """All strategies, or some, on one subject."""
-    seconds = seconds_of(options.budget)
     wanted = None if strategies in (None, "all") else list(names_of(strategies or "", "--strategies"))
     audit = audit_of(subject, ProtectedOptions(protected=protected, as_is=True), loading)
-    with steps(seconds, shown=not as_json) as progress:
+    with progress_bar("compare", 0) as progress:
         comparison = audit.compare(wanted, out=out, progress=progress, **arguments_of(options))
     answer(
         as_json,

@@ -42,7 +42,7 @@ def measure(
     subject: str = subject_argument(),
     options: MeasureOptions,
     about: SubjectOptions,
-    top: int = option(10, "How many of the worst people to list.", low=0),
+    top: int = option(10, "How many of the worst people to list.", low=0, rare=True),
     as_json: bool = JSON,
     dry_run: bool = option(False, "Print up to three prompts and the number of requests; ask nothing.", rare=True),
     twins: TwinsOptions,
@@ -153,7 +153,7 @@ def search(
     out: Path | None = OUT,
     resume: Path | None = RESUME,
     force: bool = FORCE,
-    top: int = option(10, "How many of the worst people to list.", low=0),
+    top: int = option(10, "How many of the worst people to list.", low=0, rare=True),
     as_json: bool = JSON,
     loading: LoadingOptions,
 ) -> None:

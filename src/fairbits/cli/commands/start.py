@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,7 @@ def audit(
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
     audited = audit_of(subject, about, loading, resume)
-    with stages(shown=not as_json, scores_only=audited.subject.scores_only) as progress, gentle_stop() as stop:
+    with stages(shown=not as_json) as progress, gentle_stop() as stop:
         run = audited.audit(
             out=resume or out,
             resume=resume is not None,
@@ -179,7 +180,7 @@ def _ask(question: str, choices: list[str], option: str, silent: bool) -> str:
     """Ask a person; where nobody is to be asked, name the option that says it."""
     if silent:
         raise OptionError(f"{option} is missing; {choose_from('', choices)}")
-    click.echo(f"Columns to {choose_from('', choices, max_shown=len(choices))}", err=True)
+    print(f"Columns to {choose_from('', choices, max_shown=len(choices))}", file=sys.stderr)
     return _answer(question, option)
 
 
@@ -187,7 +188,7 @@ def _answer(question: str, option: str, default: str | None = None) -> str:
     try:
         return str(click.prompt(question, default=default, err=True, prompt_suffix=" ")).strip()
     except click.Abort:
-        click.echo(err=True)  # the question has no end of line yet
+        print(file=sys.stderr)  # the question has no end of line yet
         raise OptionError(f"nobody answered; give {option}, or --yes to be asked nothing.") from None
 
 

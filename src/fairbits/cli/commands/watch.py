@@ -29,18 +29,16 @@ from fairbits.options import (
 
 def gate(
     *,
-    subject: str | None = argument(
-        None, "A built-in name, an audit file, or the folder of a run; with --waivers a policy.", metavar="MODEL"
-    ),
+    subject: str | None = argument(None, "A built-in name, an audit file, or the folder of a run.", metavar="MODEL"),
     options: GateOptions,
     out: Path | None = option(
-        None, "Folder for gate.json; with --freeze the file.", metavar="PLACE", shown="the run's own, or gate/NAME"
+        None, "Folder of gate.json; with --freeze the suite.", metavar="PLACE", shown="the run's own, or gate/NAME"
     ),
     junit: Path | None = option(None, "Write JUnit XML to this file.", metavar="FILE"),
     sarif: Path | None = option(None, "Write SARIF 2.1.0 to this file.", metavar="FILE"),
     markdown: Path | None = option(None, "Write Markdown to this file.", metavar="FILE"),
-    freeze: bool = option(False, "Freeze people of a run, or rows of a table, as a suite, and judge nothing."),
-    waivers: bool = option(False, "List who answers for what, until when, and judge nothing."),
+    freeze: bool = option(False, "Freeze the people as a suite, and judge nothing."),
+    waivers: bool = option(False, "List the policy's waivers, and judge nothing."),
     about: ProtectedOptions,
     as_json: bool = JSON,
     freezing: FreezeOptions,
@@ -137,14 +135,14 @@ def fleet(
         )
         stopped = stop()
     document = {"page": str(page), **ranked.document()}
-    answer(as_json, lambda: document, lambda: report.fleet_page(ranked), f"page  {page}", everything=True)
+    answer(as_json, lambda: document, lambda: audit.fleet_page(ranked), f"page  {page}", everything=True)
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)
     if ranked.failed:
         raise click.exceptions.Exit(FAILED)
 
 
-def _say(done: int, total: int, entry: report.FleetMember | None) -> None:
+def _say(done: int, total: int, entry: audit.FleetMember | None) -> None:
     """A line on stderr for every subject that has ended."""
     if entry is None:
         print(f"{total} audit files", file=sys.stderr)

@@ -30,7 +30,7 @@ from fairbits.measure import symbol_of
 from fairbits.repair import RepairResult
 from fairbits.report.figures import portraits
 from fairbits.report.figures.palette import BAND, BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
-from fairbits.report.figures.svg import SMALL, Picture, bare, frame, inline_svg, name_axes, picture, say, ticks
+from fairbits.report.figures.svg import SMALL, Picture, frame, inline_svg, name_axes, picture, say, ticks
 from fairbits.report.record import Moment, ReportData
 from fairbits.report.sections.details import foremost, has_inside, mean_reported, split_name, suspects_of
 from fairbits.report.sections.repairs import shown_repairs
@@ -229,7 +229,9 @@ def over_periods(periods: Sequence[Mapping[str, Any]], attribute: str) -> Pictur
     step = -(-len(places) * (2 + max(len(name) for name in below)) // AXIS_LETTERS)
     for ax in (upper, lower):
         ax.set(xlim=(-0.3, len(places) - 0.7), ylim=(0, None))
-        _spread_names(ax)
+        look: Any = {"frameon": False, "fontsize": SMALL, "labelcolor": "linecolor", "handlelength": 0.5}
+        for text in ax.legend(handles=ax.lines, loc="upper left", bbox_to_anchor=(1, 1), **look).get_texts():
+            text.set_parse_math(False)
     upper.tick_params(labelbottom=False)
     upper.set_xticks(places[::step])
     ticks(lower, "x", list(places[::step]), below[::step])
@@ -243,29 +245,13 @@ def _named(found: Sequence[Mapping[str, Any]], key: str, name: str) -> Mapping[s
 
 
 def _line(ax: Frame, ends: Sequence[tuple[float | None, ...]], name: str, colour: str) -> None:
-    """A line with its shade; periods without a figure are gaps, and the name stands at the last one."""
+    """A line with its shade; periods without a figure are gaps."""
     values = np.array([[np.nan if end is None else end for end in row] for row in ends], dtype=float)
     places = np.arange(len(values))
-    known = np.isfinite(values).all(axis=1)
-    if not known.any():
+    if not np.isfinite(values).all(axis=1).any():
         return
     ax.fill_between(places, values[:, 1], values[:, 2], color=colour, alpha=0.18, linewidth=0)
-    ax.plot(places, values[:, 0], color=colour, linewidth=2, marker="o", markersize=4)
-    last = int(np.flatnonzero(known)[-1])
-    say(ax, last + 0.02 * len(values), values[last, 0], shortened(name, 16), color=colour, ha="left", va="center")
-
-
-def _spread_names(ax: Frame) -> None:
-    """Move names that would lie over each other apart, in their order."""
-    named = sorted(
-        (text for text in ax.texts if text.get_transform() == ax.transData), key=lambda one: one.get_position()[1]
-    )
-    low, high = ax.get_ylim()
-    steps = 0.11 * (high - low) * np.arange(len(named))
-    heights = np.maximum.accumulate(np.array([text.get_position()[1] for text in named]) - steps) + steps
-    over = max(0.0, heights.max(initial=high) - high)
-    for text, height in zip(named, heights, strict=True):
-        text.set_position((text.get_position()[0], height - over))
+    ax.plot(places, values[:, 0], color=colour, linewidth=2, marker="o", markersize=4, label=f" {shortened(name, 16)}")
 
 
 #: Panels side by side, and the height of each.
@@ -343,7 +329,8 @@ def network(found: DebugResult) -> tuple[Picture, dict[str, str]]:
     layers = found.layers
     width = max(420, min(860, 130 * len(layers)))
     made = picture(width, _HEIGHT)
-    ax = bare(made, (0, 0, width, _HEIGHT))
+    ax = frame(made, (0, 0, width, _HEIGHT), grid=None)
+    ax.set_axis_off()
     ax.set(xlim=(0, width), ylim=(0, _HEIGHT))
     places = np.linspace(width / len(layers) / 2, width - width / len(layers) / 2, len(layers))
     total, middle = sum(layer.votes for layer in layers) or 1, _FOOT + (_HEIGHT - _FOOT) / 2

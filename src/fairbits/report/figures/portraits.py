@@ -1,76 +1,21 @@
-"""Pictures of one person: the m scores over the protected values, the ε-classes and the decision threshold.
-
-Many short words in the middle of cells, drawn as one artist: a text object each would cost more than the picture.
-"""
+"""Pictures of one person: the m scores over the protected values, the ε-classes and the decision threshold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes as Frame
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import Normalize, TwoSlopeNorm
-from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
-from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 from fairbits.domain import Doubles, Integers, Truth
 from fairbits.report.figures.palette import BAND, BLUE, INK, MUTED, ON_DEEP, ON_PALE, ORANGE
-from fairbits.report.figures.svg import (
-    SCORE_COLOURS,
-    Picture,
-    across,
-    along,
-    bare,
-    frame,
-    name_axes,
-    picture,
-    say,
-    ticks,
-)
+from fairbits.report.figures.svg import SCORE_COLOURS, Picture, frame, name_axes, picture, say, ticks
 from fairbits.report.record import Axes, Portrait
-
-#: Digits are about so high, as a share of the letters' size: their middle is the middle of the cell.
-_HEIGHT = 0.73
-
-
-class Numbers(Artist):
-    """(x, y, word, colour) in the frame's data coordinates, each centred on its place."""
-
-    def __init__(self, ax: Frame, words: Sequence[tuple[float, float, str, str]], *, size: float = 10):
-        super().__init__()
-        self._words, self._size = words, size
-        # Formats that can align text by themselves ask this one where and how; it is moved from word to word.
-        self._anchor = Text(ha="center", parse_math=False, fontsize=size)
-        self._anchor.set_transform(ax.transData)
-        self.set_zorder(3)
-        ax.add_artist(self)
-        self._places = ax.transData
-
-    def draw(self, renderer: Any) -> None:
-        if not self._words:  # whole vectors are compared: no cell has a class by its score
-            return
-        prop = FontProperties(family=["DejaVu Sans"], size=self._size)
-        up = renderer.points_to_pixels(self._size) * _HEIGHT / 2
-        flip = renderer.flipy()
-        width = cache(lambda word: renderer.get_text_width_height_descent(word, prop, False)[0])
-        pen = renderer.new_gc()
-        for (x, y), (left, bottom, word, colour) in zip(
-            self._places.transform([(x, y) for x, y, *_ in self._words]), self._words, strict=True
-        ):
-            pen.set_foreground(colour)
-            self._anchor.set_position((left, bottom))
-            high = renderer.height - y + up if flip else y - up
-            renderer.draw_text(pen, x - width(word) / 2, high, word, prop, 0, ismath=False, mtext=self._anchor)
-        pen.restore()
-        self.stale = False
-
 
 #: Beyond this many twins, cells carry no class numbers and are drawn as one image.
 MAX_CELLS = 240
@@ -78,7 +23,6 @@ MAX_CELLS = 240
 MAX_FACETS, MAX_SIDE = 8, 60
 #: Dots on the staircase.
 MAX_DOTS = 400
-_STEPS = [1, 2, 5, 10]
 _ROW, _WIDTH, _LEFT = 27, 420, 118
 
 
@@ -124,16 +68,16 @@ def heat_map(person: Portrait, axes: Axes) -> Picture | None:
     made = picture(_WIDTH, facets * (tall + 26) + 62)
     for i in range(facets):
         top = (facets - i) * (tall + 26) + 36.0
-        ax = bare(made, (_LEFT, top - tall, _WIDTH - 4, top))
+        ax = frame(made, (_LEFT, top - tall, _WIDTH - 4, top), grid=None)
         _cells(ax, grid.scores[i], grid.classes[i], axes.threshold, person)
         for row, column in np.argwhere(grid.own[i]):
             for colour, width in ((ON_DEEP, 4.5), (ON_PALE, 2.0)):
                 ax.add_patch(Rectangle((column - 0.42, row - 0.42), 0.84, 0.84, fill=False, ec=colour, lw=width))
         if grid.facet is not None:
             say(ax, 0, 1.03, f"{grid.facet[0]}: {grid.facet[1][i]}", transform=ax.transAxes, va="bottom", weight="bold")
-        across(ax, range(rows), grid.row[1])
-        if i == facets - 1:
-            along(ax, range(columns), grid.column[1], turned=(columns > 5 or max(len(v) for v in grid.column[1]) > 9))
+        ticks(ax, "y", range(rows), grid.row[1])
+        below = grid.column[1] if i == facets - 1 else ()
+        ticks(ax, "x", range(len(below)), below, turned=columns > 5 or max(map(len, grid.column[1])) > 9)
     return made
 
 
@@ -148,14 +92,10 @@ def _cells(ax: Frame, scores: Doubles, classes: Integers, threshold: float | Non
         edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
         ax.pcolormesh(*edges, scores, cmap=SCORE_COLOURS, norm=norm, edgecolors="#ffffff", linewidth=1)
         deep = np.abs(np.ma.filled(norm(scores), np.nan) - 0.5) > 0.27
-        Numbers(
-            ax,
-            [
-                (column, row, str(number + 1), ON_DEEP if deep[row, column] else ON_PALE)
-                for (row, column), number in np.ndenumerate(classes)
-                if number >= 0
-            ],
-        )
+        for (row, column), number in np.ndenumerate(classes):
+            if number >= 0:
+                colour = ON_DEEP if deep[row, column] else ON_PALE
+                say(ax, column, row, str(number + 1), ha="center", va="center_baseline", fontsize=10, color=colour)
     if threshold is not None:
         side = np.where(np.isnan(scores), np.nan, np.where(_below(scores, threshold), -1.0, 1.0))
         # Pieces of line between neighbouring cells with different decisions, where both exist.
@@ -182,7 +122,7 @@ def line(person: Portrait, axes: Axes) -> Picture | None:
 def staircase(person: Portrait, axes: Axes) -> Picture:
     """All scores from the lowest to the highest, the classes as bands."""
     made = picture(_WIDTH, 340)
-    ax = bare(made, (46, 46, _WIDTH - 10, 308))
+    ax = frame(made, (46, 46, _WIDTH - 10, 308))
     given = np.asarray(person.scores)
     scores = np.sort(given[np.isfinite(given)])  # twins that cannot exist have none
     places = np.unique(np.linspace(0, len(scores) - 1, min(len(scores), MAX_DOTS)).round().astype(int))
@@ -191,18 +131,9 @@ def staircase(person: Portrait, axes: Axes) -> Picture:
         ax.plot(places[which] + 1, scores[places][which], "o", color=colour, markersize=4.2, markeredgewidth=0)
     _backdrop(ax, person, axes)
     ax.set_xlim(0, len(scores) + 1)
-    _scale(ax)
-    say(
-        ax,
-        0.5,
-        -0.09,
-        f"the {len(scores):,} twins, by score",
-        transform=ax.transAxes,
-        ha="center",
-        va="top",
-        color=MUTED,
-    )
-    name_axes(ax, y=f"score, in {person.k} classes" + (" (bands)" if person.classes else ""))
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    words = f"score, in {person.k} classes" + (" (bands)" if person.classes else "")
+    name_axes(ax, f"the {len(scores):,} twins, by score", words)
     return made
 
 
@@ -228,17 +159,6 @@ def _backdrop(ax: Frame, person: Portrait, axes: Axes) -> None:
         ax.axhline(axes.threshold, color=INK, linewidth=1.1, linestyle=(0, (5, 3)))
         say(ax, 0.01, axes.threshold, "decision", transform=where, va="bottom", color=MUTED)
         ax.set_ylim(-0.02, 1.02)
-
-
-def _scale(ax: Frame) -> None:
-    """Round numbers along both sides of a bare frame."""
-    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    upwards = [value for value in MaxNLocator(6, steps=_STEPS).tick_values(low, high) if low <= value <= high]
-    digits = max(0, -int(np.floor(np.log10(np.diff(upwards).min() * 1.001)))) if len(upwards) > 1 else 2
-    across(ax, upwards, [f"{value:,.{digits}f}" for value in upwards], rules=True)
-    whole = MaxNLocator(6, steps=_STEPS, integer=True)
-    sideways = [value for value in whole.tick_values(left, right) if left <= value <= right]
-    along(ax, sideways, [f"{value:,.0f}" for value in sideways])
 
 
 def _below(scores: Doubles, threshold: float | None) -> Truth:

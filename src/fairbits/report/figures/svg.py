@@ -16,7 +16,6 @@ import matplotlib as mpl
 from matplotlib.axes import Axes as Frame
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.transforms import ScaledTranslation
 
 from fairbits.report.figures.palette import GROUND, INK, LIGHT, MUTED, RULE, SCORES
 from fairbits.text import shortened
@@ -140,36 +139,6 @@ def frame(made: Figure, box: tuple[float, float, float, float], *, grid: str | N
     return ax
 
 
-def bare(made: Figure, box: tuple[float, float, float, float]) -> Frame:
-    """A frame without axes, for pictures of which a page has dozens; ``along`` and ``across`` label it."""
-    ax = frame(made, box, grid=None)
-    ax.set_axis_off()
-    return ax
-
-
-def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, turned: bool = False) -> None:
-    where = ax.get_xaxis_transform() + _moved(ax, 0, -5)
-    for place, words in _some(places, labels, turned):
-        say(
-            ax,
-            place,
-            0,
-            words,
-            transform=where,
-            va="top",
-            color=MUTED,
-            **{"ha": "center", **(_TURNED if turned else {})},
-        )
-
-
-def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, rules: bool = False) -> None:
-    where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
-    for place, words in _some(places, labels):
-        say(ax, 0, place, words, transform=where, ha="right", va="center_baseline", color=MUTED)
-        if rules:
-            ax.plot([0, 1], [place, place], color=RULE, linewidth=0.8, transform=ax.get_yaxis_transform(), zorder=0.5)
-
-
 def _some(places: Any, labels: Sequence[str], turned: bool = False, most: int = 16) -> list[tuple[float, str]]:
     """Places with their labels; where there are many, some are left out."""
     step = max(1, -(-len(labels) // most))
@@ -177,11 +146,6 @@ def _some(places: Any, labels: Sequence[str], turned: bool = False, most: int = 
         (place, shortened(label, 13 if turned else 20))
         for place, label in list(zip(places, labels, strict=True))[::step]
     ]
-
-
-def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
-    """A transform that moves a mark by so many pixels."""
-    return ScaledTranslation(right / _UNITS, up / _UNITS, ax.figure.dpi_scale_trans)
 
 
 def say(ax: Frame, x: float, y: float, text: str, **how: Any) -> Any:
@@ -197,7 +161,9 @@ def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
         say(ax, 0.0, 1.03, y, color=MUTED, transform=ax.transAxes, ha="left", va="bottom")
 
 
-def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, max_labels: int = 16, turned: bool = False) -> None:
+def ticks(
+    ax: Frame, axis: str, places: Any, labels: Sequence[str], *, max_labels: int = 16, turned: bool = False
+) -> None:
     kept = zip(*_some(places, labels, turned, max_labels), strict=True)
     setter: Any = ax.set_xticks if axis == "x" else ax.set_yticks
     setter(*kept, parse_math=False, **(_TURNED if turned else {}))

@@ -6,8 +6,8 @@ The commands that make a run and its stages again: options records of what its f
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ from fairbits.blocks import (
     shown,
     table_by,
 )
-from fairbits.debug import DebugResult
 from fairbits.options import (
     CertifyOptions,
     DebugOptions,
@@ -43,7 +42,6 @@ from fairbits.options import (
     SubjectOptions,
     flag_words,
 )
-from fairbits.repair import RepairResult
 from fairbits.report.manifest import MANIFEST, SIGNATURE
 from fairbits.report.record import ReportData
 from fairbits.text import joined, number, shortened
@@ -311,57 +309,41 @@ def _search_words(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> li
     return [*(near if exact else ()), *flag_words(options), *flag_words(about)]
 
 
-def _debug_options(made: DebugResult) -> DebugOptions:
-    asked = made.options
-    return DebugOptions(
-        samples=asked.get("samples", len(made.cases)),
-        all_layers=bool(asked.get("all_layers")),
-        inside=bool(asked.get("inside", True)),
-        retrain=bool(asked.get("retrain")),
+def _asked(kind: type[Any], stated: Mapping[str, Any], **known: Any) -> Any:
+    """The options of a stage: what its file says was asked for, under their names, and what is known otherwise."""
+    own = {one.name for one in fields(kind)}
+    return kind(**{name: value for name, value in {**stated, **known}.items() if name in own and value is not None})
+
+
+def _named(names: Iterable[Any] | None, most: int) -> tuple[str, ...]:
+    return tuple(shortened(str(name), most) for name in names or ())
+
+
+#: What a stage was asked for, as the record of its options; no seconds, because they depend on the machine.
+_STAGES: dict[str, Callable[[Any], Any]] = {
+    "debug": lambda made: _asked(
+        DebugOptions,
+        made.options,
         rule=made.rule,
         trainings=made.origin.trainings if made.origin.epochs is None else None,  # short ones come by themselves
         seed=made.seed,
-    )
-
-
-def _repair_options(made: RepairResult) -> RepairOptions:
-    """The attack by people asked, because seconds depend on the machine."""
-    asked, attack = made.options, made.attack_before
-    choose = asked.get("choose")
-    return RepairOptions(
+    ),
+    "repair": lambda made: _asked(
+        RepairOptions,
+        made.options,
         max_accuracy_loss=made.max_accuracy_loss,
-        guarantee=asked.get("guarantee"),
-        choose=None if choose is None else shortened(str(choose), 100),
-        retrain=bool(asked.get("retrain", True)),
-        quick=bool(asked.get("quick")),
-        proposals=tuple(shortened(str(name), 60) for name in asked.get("also") or ()),
-        trials=asked.get("trials", 20),
-        write_all=bool(asked.get("write_all")),
-        attack_budget=str(0 if attack is None else attack.evaluations),
+        choose=made.options.get("choose") and shortened(str(made.options["choose"]), 100),
+        proposals=_named(made.options.get("also"), 60),
+        attack_budget=str(0 if made.attack_before is None else made.attack_before.evaluations),
         seed=made.seed,
-    )
-
-
-def _certify_options(asked: Mapping[str, Any]) -> CertifyOptions:
-    known = {"seconds": asked.get("budget"), "changes": asked.get("changes"), "k": asked.get("k")}
-    return CertifyOptions(
-        seed=asked.get("seed", 0), **{name: value for name, value in known.items() if value is not None}
-    )
-
-
-def _proxies_options(document: Mapping[str, Any]) -> ProxiesOptions:
-    stated = {"by": document.get("by"), "distributed": (document.get("filing") or {}).get("distributed")}
-    return ProxiesOptions(
-        justified=tuple(shortened(str(name), 200) for name in document.get("justified") or ()) or None,
-        seed=document["seed"],
-        **{name: shortened(str(value), 200) for name, value in stated.items() if value},
-    )
-
-
-#: What a stage was asked for, as the record of its options.
-_STAGES: dict[str, Any] = {
-    "debug": _debug_options,
-    "repair": _repair_options,
-    "certify": _certify_options,
-    "proxies": _proxies_options,
+    ),
+    "certify": lambda stated: _asked(CertifyOptions, stated, seconds=stated.get("budget")),
+    "proxies": lambda stated: _asked(
+        ProxiesOptions,
+        {},
+        by=stated.get("by") and shortened(str(stated["by"]), 200),
+        justified=_named(stated.get("justified"), 200) or None,
+        distributed=shortened(str((stated.get("filing") or {}).get("distributed") or ""), 200) or None,
+        seed=stated["seed"],
+    ),
 }

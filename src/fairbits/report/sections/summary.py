@@ -183,7 +183,7 @@ def gate_look(document: Mapping[str, Any]) -> Iterator[Block]:
         tone=f"verdict {document['verdict']}",
     )
     if document["quality"] is not None:
-        yield from paragraphs(record_from_json(Quality, document["quality"]).lines(), "small")
+        yield from paragraphs(record_from_json(Quality, document["quality"]).lines(), "lead")
     yield from check_blocks(document)
     for check in document["checks"]:
         people = check["findings"]
