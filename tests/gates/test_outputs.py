@@ -32,7 +32,7 @@ CHECKED = {
     "bits_mean": 3.0,
     "accuracy": 0.99,
 }
-WAIVER = {"check": "accuracy", "reason": "labels | are `noisy`", "owner": "ann\x1b[31m<b>", "expires": DAY}
+WAIVER = {"check": "accuracy", "reason": "labels | are `noisy`", "owner": "ann\x1b[31m<b> @team", "expires": DAY}
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +99,8 @@ def test_markdown_has_no_markup_of_others(outcomes: tuple[GateResult, GateResult
     assert text.startswith("# ❌ fail: fairbits gate, planted")
     assert "<b>" not in text.replace("\\<b\\>", "")
     assert "\x1b" not in text
+    assert "@team" not in text.replace("\\@team", "")  # nobody is called
+    assert "\\@team" in text
     assert all(f"| {one.name} |" in text.replace("\\_", "_") for one in outcomes[1].checks)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {6}

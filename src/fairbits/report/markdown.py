@@ -10,7 +10,7 @@ from urllib.parse import quote
 from fairbits import blocks as b
 from fairbits.text import NUMBER, shortened
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&@])")
 #: A cell that begins so is a formula to a spreadsheet, and a list, rule or heading to Markdown.
 _FORMULA = re.compile(r"^([=+\-@])")
 _NUMBER = re.compile(NUMBER)
