@@ -14,7 +14,8 @@ and only the last term depends on the protected attributes. Everything before it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -102,6 +103,16 @@ class Adjoint(NamedTuple):
     size: int
 
 
+class Scratch(NamedTuple):
+    """The working memory of one call of a kernel."""
+
+    tile: Array
+    live: Array
+    rows: Array
+    counts: Array
+    bits: Array
+
+
 @dataclass(eq=False)
 class Plan:
     """A network, its encoding and the twins of a person, as arrays.
@@ -138,6 +149,8 @@ class Plan:
     tables: Floats = field(init=False, repr=False)
     #: About how many multiply-adds a person costs.
     work: int = field(init=False)
+    #: Working memory that no thread is using, by its size.
+    spare: dict[int, list[Scratch]] = field(init=False, repr=False, default_factory=dict)
     #: Whether the kernels are faster than NumPy: no layer is too wide, and the work is worth a compiler's.
     fused: bool = field(init=False)
 
@@ -387,22 +400,19 @@ def _transposed(program: Program) -> list[Array]:
     return [layer.ravel() for layer in reversed(layers)]
 
 
-class Scratch(NamedTuple):
-    """The working memory of one call of a kernel."""
-
-    tile: Array
-    live: Array
-    rows: Array
-    counts: Array
-    bits: Array
-
-
-def scratch(program: Program, size: int) -> Scratch:
-    """Working memory for a block of tiles, whose buffer has this size."""
-    return Scratch(
-        tile=aligned(size, np.float32),
-        live=np.zeros(size // PEOPLE + int(program.widths.sum()) + program.widths.size, np.int64),
-        rows=np.zeros((program.table_starts.size + 1) * program.block, np.int32),
-        counts=np.zeros(3 * PEOPLE, np.float32),
-        bits=np.zeros(2 * PEOPLE, np.float64),
-    )
+@contextmanager
+def scratch(plan: Plan, size: int) -> Iterator[Scratch]:
+    """Working memory for a block of tiles, whose buffer has this size: made once a thread, not once a chunk."""
+    free, program = plan.spare.setdefault(size, []), plan.program
+    try:
+        buffer = free.pop()
+    except IndexError:
+        buffer = Scratch(
+            tile=aligned(size, np.float32),
+            live=np.zeros(size // PEOPLE + int(program.widths.sum()) + program.widths.size, np.int64),
+            rows=np.zeros((program.table_starts.size + 1) * program.block, np.int32),
+            counts=np.zeros(3 * PEOPLE, np.float32),
+            bits=np.zeros(2 * PEOPLE, np.float64),
+        )
+    yield buffer
+    free.append(buffer)

@@ -371,7 +371,6 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
                 if ruler.grid:
                     to_bins(tile, program.scores, m, ruler.epsilon, ruler.last)
                     width = HALF
-                sweep(
-                    tile, program.scores, m, width, ruler.terms, scratch, figures.k, figures.q_1, start + first, people
-                )
+                counts, bits, row = scratch.counts, scratch.bits, start + first
+                sweep(tile, program.scores, m, width, ruler.terms, counts, bits, figures.k, figures.q_1, row, people)
     return -1
