@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Doubles, Encoding, Integers, Twins
-from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, RELU, WIDTH
+from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, PIECE, RELU, WIDTH
 from fairbits.engine.threads import aligned
 from fairbits.engine.wide import FEW, WIDE, Floats, WideLayers
 from fairbits.errors import ROW, ModelError, TableError
@@ -59,7 +59,7 @@ class Program(NamedTuple):
     numeric_slopes: Array
     lookup_sizes: Array
     lookup_strides: Array  # how many rows of the merged table a step of the attribute's code is
-    tables: Array  # the merged tables, then the twins: 24 neurons of all rows, padded, then the next 24
+    tables: Array  # the merged tables, then the twins: 16 neurons of all rows, padded, then the next 16
     table_starts: Array  # first row of each merged table
     table_members: Array  # first lookup of each merged table, and the end of the last
     twin_rows: int  # the row of `tables` where the twins begin
@@ -179,7 +179,7 @@ class Plan:
     def merged(self) -> Floats:
         """The rows of the merged tables."""
         rows, width = self.program.twin_rows + self.m, int(self.program.widths[0])
-        slices: Floats = self.program.tables.reshape(-1, rows, PEOPLE).swapaxes(0, 1)
+        slices: Floats = self.program.tables.reshape(-1, rows, PIECE).swapaxes(0, 1)
         return slices.reshape(rows, -1)[: self.program.twin_rows, :width]
 
     @cached_property
@@ -254,7 +254,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     columns = np.concatenate([plan.numeric_columns, plan.lookup_columns[plan.order]])
     shifts = np.zeros(-(-int(columns.max(initial=-1) + 1) // WIDTH) * WIDTH)
     shifts[columns] = np.concatenate([plan.numeric_shifts, plan.lookup_lows[plan.order]])
-    padded = np.pad(np.concatenate([*merged, twins]), ((0, 0), (0, -h % PEOPLE)))
+    padded = np.pad(np.concatenate([*merged, twins]), ((0, 0), (0, -h % PIECE)))
     # Identity, ReLU and leaky ReLU differ in their slope below zero only; layers are stored with it.
     pairs = [*zip(map(ACTIVATIONS.index, plan.activations), plan.alphas.tolist(), strict=True), (IDENTITY, 0.0)]
     arrays: dict[str, Any] = {
@@ -271,7 +271,7 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
         "numeric_slopes": slopes,
         "lookup_sizes": sizes[plan.order],
         "lookup_strides": strides[1:],
-        "tables": padded.reshape(len(padded), -1, PEOPLE).swapaxes(0, 1),  # slices of 24 neurons, each of all rows
+        "tables": padded.reshape(len(padded), -1, PIECE).swapaxes(0, 1),  # slices of 16 neurons, each of all rows
         "table_starts": np.cumsum([len(table) for table in merged])[:-1],
         "table_members": np.cumsum([0, *map(len, groups)]),
     }
@@ -279,10 +279,12 @@ def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
     kinds: dict[str, type] = {**dict.fromkeys(whole, np.int64), "shifts": np.float64}
     # Flat copies: kernels are compiled for writeable arrays, and a copy is not changed behind our back.
     flat: dict[str, Any] = {name: np.array(a, dtype=kinds.get(name, np.float32)).ravel() for name, a in arrays.items()}
-    # Places in a tile's buffer; `near` and `far` hold the layers in turn, `base` a block of tiles, `square` a tile to
-    # transpose, and behind it a sum for each of the people.
+    lines = aligned(flat["tables"].size, np.float32)
+    lines[:], flat["tables"] = flat["tables"], lines
+    # Places in a tile's buffer; `near` and `far` hold the layers in turn, `base` a block of tiles, `square` what is to
+    # be transposed, what became of it, and behind it a sum for each of the people.
     widest, block = round_up(int(widths.max())), max(1, BLOCK_BYTES // (h * PEOPLE * 4))
-    rows = {"near": widest, "far": widest, "base": block * h, "square": PEOPLE + 1, "turned": len(shifts)}
+    rows = {"near": widest, "far": widest, "base": block * h, "square": 2 * PIECE + 1, "turned": len(shifts)}
     rows |= {"numeric": plan.numeric_columns.size, "indices": len(sizes), "scores": plan.m, "size": 0}
     places = dict(zip(rows, (np.cumsum([0, *rows.values()]) * PEOPLE).tolist(), strict=False))
     twin_rows = sum(len(table) for table in merged)
