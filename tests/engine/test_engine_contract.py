@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from engine_reference import random_codes, random_plan
 
-from fairbits.engine import Evaluation, Plan, evaluate, scores
+from fairbits.engine import Evaluation, Plan, evaluate, gradients, scores
 from fairbits.errors import ModelError, OptionError, TableError
 
 FIELDS = [f.name for f in dataclasses.fields(Evaluation) if f.default is dataclasses.MISSING and f.name != "m"]
@@ -172,3 +172,17 @@ def test_weights_that_are_not_normal_numbers_are_none() -> None:
     )
     assert plan.bias.tolist() == [0.0, 1.0]
     assert plan.weights.tolist() == [0.0, 2.0]
+
+
+def test_what_was_left_in_working_memory_changes_no_bit():
+    plan = random_plan((40, 17, 3), m=5, numeric=2, lookups=(3, 9), activation="gelu")
+    codes, chosen = random_codes(plan, 61), np.arange(61) % 5
+    expected, slopes = run(plan, codes), gradients(plan, codes, chosen, threads=1)
+    for buffer in (buffer for buffers in plan.spare.values() for buffer in buffers):
+        for array in buffer:
+            array[:] = np.nan if array.dtype.kind == "f" else 2**30
+    found = run(plan, codes)
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    np.testing.assert_array_equal(gradients(plan, codes, chosen, threads=1), slopes)
+    assert {len(buffers) for buffers in plan.spare.values()} == {1}

@@ -177,7 +177,7 @@ def test_interventions_are_those_of_the_kernels(rng, people_schema, head, partit
     def ask():
         valid = np.random.default_rng(3).random((61, twins.m)) < 0.6
         yield study(network, encoding, twins, people, dos, bits=True, **options)
-        yield study(network, encoding, twins, people, dos, valid=valid, **options)
+        yield study(network, encoding, twins, people, dos, bits=True, valid=valid, **options)
         if head != "linear":
             yield accuracies(network, encoding, people, labels, dos, threads=2)
 

@@ -289,6 +289,7 @@ def test_large_trees_are_walked_and_give_the_same(fitted: dict[str, Any], monkey
         model, encoding = load_with_encoding(fit(name, fitted), schema)
         small = Evaluator(model, schema, encoding, threads=1).scores(PEOPLE)
         monkeypatch.setattr(trees, "SMALL_LEAVES", 0)
+        monkeypatch.setattr(trees, "SMALL_LEAVES_IN_ORDER", 0)
         walked = Evaluator(model, schema, encoding, threads=1)
         monkeypatch.undo()
         assert len(walked._trees.program.large.roots) == model.ensemble.trees
@@ -309,10 +310,9 @@ def test_more_than_64_twins_and_65_leaves(tmp_path: Path) -> None:
     model = library.LGBMClassifier(n_estimators=8, num_leaves=150, min_child_samples=2, verbose=-1, n_jobs=1)
     model.fit(people, target)
     loaded, encoding = load_with_encoding(model, schema)
-    for walked in (False, True):
+    for small_leaves in (256, 0):
         with pytest.MonkeyPatch.context() as patch:
-            if walked:
-                patch.setattr("fairbits.engine.trees.SMALL_LEAVES", 0)
+            patch.setattr("fairbits.engine.trees.SMALL_LEAVES", small_leaves)
             evaluator = Evaluator(loaded, schema, encoding, threads=1)
         assert evaluator.m == 215
         twins = evaluator.twins.expand(people[:20]).reshape(-1, 4)

@@ -253,3 +253,25 @@ def test_a_run_that_goes_on_keeps_its_population(tmp_path) -> None:
     assert len(gone_on) >= len(begun)
     with pytest.raises(OptionError, match="seeds"):
         search_subject(subject, replace(longer, options={"seeds": 65}), tmp_path / "run", resume=True)
+
+
+# Who is asked about again
+
+
+def test_somebody_met_again_is_counted_but_the_model_is_not_asked(monkeypatch) -> None:
+    oracle = plant(lambda t: by_twin(t, 0.1, 0.2) + 0.1 * t["a"], rows=[[0], [1], [2], [1]], a=2)
+    asked = []
+    evaluate = oracle.evaluator.evaluate
+    monkeypatch.setattr(oracle.evaluator, "evaluate", lambda people: [asked.append(len(people)), evaluate(people)][1])
+    people = oracle.problem.rows
+    expected = evaluate(people)
+    for some, fresh in (([0, 1], 2), ([1, 2, 3], 1), ([0, 1, 2], None)):
+        before = len(asked)
+        found = oracle.ask(people[some], origin="climb")
+        assert asked[before:] == ([] if fresh is None else [fresh])
+        assert found.high.tolist() == expected.high[some].tolist()
+    assert oracle.tally.evaluations == 8
+    assert oracle.tally.cases == 3
+    oracle.close_round(finished=True)
+    oracle.ask(people, origin="climb")
+    assert asked[-1] == 4  # every round begins with an empty memory, so that it can be repeated

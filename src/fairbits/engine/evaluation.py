@@ -70,12 +70,10 @@ class Evaluation:
         """Figures of some of the people."""
         return Evaluation(**{name: value[chosen] for name, value in self._arrays().items()}, m=self.m)
 
-    def updated(self, chosen: NDArray[np.int64], newer: Evaluation) -> Evaluation:
-        """These figures, with those of some people replaced."""
-        arrays = {name: value.copy() for name, value in self._arrays().items()}
+    def put(self, chosen: NDArray[np.int64], newer: Evaluation) -> None:
+        """Replace the figures of some people."""
         for name, value in newer._arrays().items():
-            arrays[name][chosen] = value
-        return Evaluation(**arrays, m=self.m)
+            getattr(self, name)[chosen] = value
 
     @classmethod
     def concatenate(cls, pieces: Sequence[Evaluation]) -> Evaluation:
@@ -226,7 +224,8 @@ def _run(
         program = plan.program
 
         def run(people: NDArray[np.float64], n: int, start: int) -> int:
-            return int(run_chunk(program, scratch(program, program.size), people, n, start, ruler, figures, ready))
+            with scratch(plan, program.size) as buffer:
+                return int(run_chunk(program, buffer, people, n, start, ruler, figures, ready))
     else:
         run = partial(plan.layers.score, ruler=ruler, favourable=figures.favourable, ready=ready)
     run_batch(plan, codes, run, work=plan.work, threads=threads)

@@ -151,8 +151,8 @@ def _run(
 
     def fused(people: NDArray[np.float64], n: int, start: int) -> int:
         chosen = whole_tiles(writeable(numbers[start : start + n]))
-        buffer = scratch(program, adjoint.size)
-        return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, *results))
+        with scratch(plan, adjoint.size) as buffer:
+            return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, *results))
 
     def wide(people: NDArray[np.float64], n: int, start: int) -> int:
         slopes, inner, sound = plan.layers.gradients(people[:n], numbers[start : start + n])

@@ -182,7 +182,7 @@ def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, i
             place = at + twin * PEOPLE
             store(tile, place, add(load(tile, place), load(impossible.gaps, first * m + twin * PEOPLE)))
     if ruler.classes:
-        sweep(tile, at, m, width, ruler.terms, scratch, counts.k, counts.q_1, row, people)
+        sweep(tile, at, m, width, ruler.terms, scratch.counts, scratch.bits, counts.k, counts.q_1, row, people)
     else:
         store(tile, program.near, count_k(tile, at, m, width))
         for person in range(people):
@@ -372,8 +372,8 @@ def study(
 ) -> Effects:
     """k and label flips (with ``bits`` also Q1) of all people under each intervention alone.
 
-    ``valid`` says which twins can exist, (n, m); by default all can. Q1 is not counted under it. Between two classes a
-    score of at least ``threshold`` is a favourable decision.
+    ``valid`` says which twins can exist, (n, m); by default all can. Between two classes a score of at least
+    ``threshold`` is a favourable decision.
     """
     plan = plan_of(network, encoding, twins)
     ruler = ruler_of(plan.m, epsilon, partition, plan.head != "linear", threshold)._replace(classes=bits)
@@ -459,10 +459,10 @@ def _by_layer(
         ) -> int:
             own = counts._replace(hits=np.zeros_like(counts.hits))
             if plan.fused:
-                buffer = scratch(plan.program, size)
-                faulty = study_chunk(
-                    plan.program, buffer, part, count, start, held, ruler, own, n, impossible, decision
-                )
+                with scratch(plan, size) as buffer:
+                    faulty = study_chunk(
+                        plan.program, buffer, part, count, start, held, ruler, own, n, impossible, decision
+                    )
             elif decision.labels.size:
                 faulty = _hits_wide(plan, part[:count], start, held, ruler, own, decision)
             else:

@@ -14,7 +14,8 @@ and only the last term depends on the protected attributes. Everything before it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Doubles, Encoding, Integers, Twins
-from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, RELU, WIDTH
+from fairbits.engine.kernels.lanes import ACTIVATIONS, IDENTITY, LEAKY_RELU, PEOPLE, PIECE, RELU, WIDTH
 from fairbits.engine.threads import aligned
 from fairbits.engine.wide import FEW, WIDE, Floats, WideLayers
 from fairbits.errors import ROW, ModelError, TableError
@@ -58,7 +59,7 @@ class Program(NamedTuple):
     numeric_slopes: Array
     lookup_sizes: Array
     lookup_strides: Array  # how many rows of the merged table a step of the attribute's code is
-    tables: Array  # the merged tables, then the twins: 24 neurons of all rows, padded, then the next 24
+    tables: Array  # the merged tables, then the twins: 16 neurons of all rows, padded, then the next 16
     table_starts: Array  # first row of each merged table
     table_members: Array  # first lookup of each merged table, and the end of the last
     twin_rows: int  # the row of `tables` where the twins begin
@@ -114,6 +115,16 @@ class Dense(NamedTuple):
     biases: Floats
 
 
+class Scratch(NamedTuple):
+    """The working memory of one call of a kernel."""
+
+    tile: Array
+    live: Array
+    rows: Array
+    counts: Array
+    bits: Array
+
+
 @dataclass(eq=False)
 class Plan:
     """A network, its encoding and the twins of a person, as arrays.
@@ -147,6 +158,8 @@ class Plan:
     dense: Dense = field(init=False, repr=False)
     #: About how many multiply-adds a person costs.
     work: int = field(init=False)
+    #: Working memory that no thread is using, by its size.
+    spare: dict[int, list[Scratch]] = field(init=False, repr=False, default_factory=dict)
     #: Whether the kernels are faster than NumPy: no layer is too wide, and the work is worth a compiler's.
     fused: bool = field(init=False)
 
@@ -199,7 +212,7 @@ class Plan:
     def merged(self) -> Floats:
         """The rows of the merged tables."""
         rows, width = self.program.twin_rows + self.m, int(self.program.widths[0])
-        slices: Floats = self.program.tables.reshape(-1, rows, PEOPLE).swapaxes(0, 1)
+        slices: Floats = self.program.tables.reshape(-1, rows, PIECE).swapaxes(0, 1)
         return slices.reshape(rows, -1)[: self.program.twin_rows, :width]
 
     #: The layers as matrices, for those that are too wide for the kernels.
@@ -260,7 +273,7 @@ def _lowered(plan: Plan) -> Program:
     columns = np.concatenate([plan.numeric_columns, plan.lookup_columns[plan.order]])
     shifts = np.zeros(-(-int(columns.max(initial=-1) + 1) // WIDTH) * WIDTH)
     shifts[columns] = np.concatenate([plan.numeric_shifts, plan.lookup_lows[plan.order]])
-    padded = np.pad(np.concatenate([*merged, twins]), ((0, 0), (0, -h % PEOPLE)))
+    padded = np.pad(np.concatenate([*merged, twins]), ((0, 0), (0, -h % PIECE)))
     # Identity, ReLU and leaky ReLU differ in their slope below zero only; layers are stored with it.
     pairs = [*zip(map(ACTIVATIONS.index, plan.activations), plan.alphas.tolist(), strict=True), (IDENTITY, 0.0)]
     arrays: dict[str, Any] = {
@@ -277,7 +290,7 @@ def _lowered(plan: Plan) -> Program:
         "numeric_slopes": slopes,
         "lookup_sizes": sizes[plan.order],
         "lookup_strides": strides[1:],
-        "tables": padded.reshape(len(padded), -1, PEOPLE).swapaxes(0, 1),  # slices of 24 neurons, each of all rows
+        "tables": padded.reshape(len(padded), -1, PIECE).swapaxes(0, 1),  # slices of 16 neurons, each of all rows
         "table_starts": np.cumsum([len(table) for table in merged])[:-1],
         "table_members": np.cumsum([0, *map(len, groups)]),
     }
@@ -285,10 +298,12 @@ def _lowered(plan: Plan) -> Program:
     kinds: dict[str, type] = {**dict.fromkeys(whole, np.int64), "shifts": np.float64}
     # Flat copies: kernels are compiled for writeable arrays, and a copy is not changed behind our back.
     flat: dict[str, Any] = {name: np.array(a, dtype=kinds.get(name, np.float32)).ravel() for name, a in arrays.items()}
-    # Places in a tile's buffer; `near` and `far` hold the layers in turn, `base` a block of tiles, `square` a tile to
-    # transpose, and behind it a sum for each of the people.
+    lines = aligned(flat["tables"].size, np.float32)
+    lines[:], flat["tables"] = flat["tables"], lines
+    # Places in a tile's buffer; `near` and `far` hold the layers in turn, `base` a block of tiles, `square` what is to
+    # be transposed, what became of it, and behind it a sum for each of the people.
     widest, block = round_up(int(widths.max())), max(1, BLOCK_BYTES // (h * PEOPLE * 4))
-    rows = {"near": widest, "far": widest, "base": block * h, "square": PEOPLE + 1, "turned": len(shifts)}
+    rows = {"near": widest, "far": widest, "base": block * h, "square": 2 * PIECE + 1, "turned": len(shifts)}
     rows |= {"numeric": plan.numeric_columns.size, "indices": len(sizes), "scores": plan.m, "size": 0}
     places = dict(zip(rows, (np.cumsum([0, *rows.values()]) * PEOPLE).tolist(), strict=False))
     twin_rows = sum(len(table) for table in merged)
@@ -406,22 +421,19 @@ def _transposed(program: Program) -> list[Array]:
     return [layer.ravel() for layer in reversed(layers)]
 
 
-class Scratch(NamedTuple):
-    """The working memory of one call of a kernel."""
-
-    tile: Array
-    live: Array
-    rows: Array
-    counts: Array
-    bits: Array
-
-
-def scratch(program: Program, size: int) -> Scratch:
-    """Working memory for a block of tiles, whose buffer has this size."""
-    return Scratch(
-        tile=aligned(size, np.float32),
-        live=np.zeros(size // PEOPLE + int(program.widths.sum()) + program.widths.size, np.int64),
-        rows=np.zeros((program.table_starts.size + 1) * program.block, np.int32),
-        counts=np.zeros(3 * PEOPLE, np.float32),
-        bits=np.zeros(2 * PEOPLE, np.float64),
-    )
+@contextmanager
+def scratch(plan: Plan, size: int) -> Iterator[Scratch]:
+    """Working memory for a block of tiles, whose buffer has this size: made once a thread, not once a chunk."""
+    free, program = plan.spare.setdefault(size, []), plan.program
+    try:
+        buffer = free.pop()
+    except IndexError:
+        buffer = Scratch(
+            tile=aligned(size, np.float32),
+            live=np.zeros(size // PEOPLE + int(program.widths.sum()) + program.widths.size, np.int64),
+            rows=np.zeros((program.table_starts.size + 1) * program.block, np.int32),
+            counts=np.zeros(3 * PEOPLE, np.float32),
+            bits=np.zeros(2 * PEOPLE, np.float64),
+        )
+    yield buffer
+    free.append(buffer)

@@ -31,6 +31,37 @@ _KEPT = ("k", "q_inf", "q_1", "low", "high", "span", "flips", "low_twin", "high_
 _UNASKED = -1
 
 
+#: How many people's figures are remembered: two megabytes, which stay near the processor.
+REMEMBERED = 1 << 16
+
+
+class Memory:
+    """Figures of people who were asked about lately, by their keys: chains often come back to where they were.
+
+    Keys tell people apart as ``Seen`` does. Nothing but who was asked about decides who is remembered: a round that is
+    repeated asks the model in the same portions.
+    """
+
+    def __init__(self) -> None:
+        self._keys = np.zeros(REMEMBERED, np.uint64)
+        self._figures: Evaluation | None = None
+
+    def recall(self, people: Codes, keys: Keys, ask: Callable[[Codes], Evaluation]) -> Evaluation:
+        """Figures of people, of whom only those are asked about who are not remembered."""
+        place = (keys % np.uint64(REMEMBERED)).astype(np.int64)
+        fresh = np.flatnonzero((self._keys[place] != keys) | (keys == 0))
+        if len(fresh) == 0 and self._figures is not None:
+            return self._figures.rows(place)
+        found = ask(people[fresh])
+        if self._figures is None:
+            self._figures = found.rows(np.zeros(REMEMBERED, np.int64))
+        known = self._figures.rows(place)
+        known.put(fresh, found)
+        self._keys[place[fresh]] = keys[fresh]
+        self._figures.put(place[fresh], found)
+        return known
+
+
 #: A seed of the current round: where it started, how far it came, and when.
 _SEED = np.dtype([("row", "i8"), ("k_initial", "i8"), ("k_best", "i8"), ("begun", "f8"), ("reached", "f8")])
 
@@ -101,7 +132,7 @@ class Oracle:
         self.replayed = 0.0  # seconds spent on repeating what an earlier attempt had done
         self._watch = watch
         self._stop = stop
-        self._seeds = np.empty(0, _SEED)
+        self._seeds, self._memory = np.empty(0, _SEED), Memory()
 
     @property
     def seconds(self) -> float:
@@ -153,8 +184,8 @@ class Oracle:
         if allowed == 0:
             raise BudgetSpent
         asked = people[:allowed]
-        figures = self._figures(asked)
         keys = keys_of(asked, self.problem.person)
+        figures = self._memory.recall(asked, keys, self._figures)
         # Who of them is a new case: not kept before, and able to exist.
         new = np.flatnonzero(self._seen.add(keys))
         if self.problem.schema.rules or self.problem.min_plausibility is not None:
@@ -249,7 +280,7 @@ class Oracle:
         }
         for name in (*sums, *(f"finished_{name}" for name in sums if finished)):
             setattr(tally, name, getattr(tally, name) + sums[name.removeprefix("finished_")])
-        self._seeds = np.empty(0, _SEED)
+        self._seeds, self._memory = np.empty(0, _SEED), Memory()
 
     @property
     def _out_of_time(self) -> bool:

@@ -17,6 +17,7 @@ from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.lanes import (
     IDENTITY,
     PEOPLE,
+    PIECE,
     WIDTH,
     activate,
     add,
@@ -26,8 +27,10 @@ from fairbits.engine.kernels.lanes import (
     exp,
     fma,
     if_greater,
+    into_tiles,
     leaky,
     load,
+    load_row,
     lowest,
     minimum,
     prefetch,
@@ -35,11 +38,11 @@ from fairbits.engine.kernels.lanes import (
     sigmoid,
     splat,
     splat_at,
+    splat_row,
     stirs,
     store,
     store_whole,
     sub,
-    transpose,
     turn_codes,
 )
 from fairbits.engine.kernels.partition import sweep, to_bins
@@ -153,33 +156,33 @@ def prefetch_codes(codes, first):
 
 @inlined
 def table_row(program, rows, place, start):
-    """24 neurons of a person's row of a merged table; unsigned, so that Numba does not test for −1."""
-    return load(program.tables, start + np.int64(rows[np.uint64(place)]) * PEOPLE)
+    """Some neurons of a person's row of a merged table; unsigned, so that Numba does not test for −1."""
+    return load_row(program.tables, start + np.int64(rows[np.uint64(place)]) * PIECE)
 
 
 @inlined
 def add_lookups(program, tile, rows, h, tables, people):
     """Add a row of each of the first tables to the first pre-activation of a block of people.
 
-    A person's rows are summed with neurons in the lanes, and the square of 24 people is then transposed. The tables
-    hold 24 neurons of all rows before the next 24: so much stays in the first cache levels for the whole block.
+    A person's rows are summed with neurons in the lanes, and those of 24 people are then transposed. The tables hold
+    16 neurons of all rows before the next 16: so much stays in the first cache levels for the whole block.
     """
-    slices = (h + PEOPLE - 1) // PEOPLE
-    for neuron in range(0, h, PEOPLE):
-        start = neuron * (program.tables.size // (slices * PEOPLE))
+    slices, turned = (h + PIECE - 1) // PIECE, program.square + PIECE * PEOPLE
+    for neuron in range(0, h, PIECE):
+        start = neuron * (program.tables.size // (slices * PIECE))
         for first in range(0, people, PEOPLE):
             for person in range(first, first + PEOPLE):
-                even, odd = splat(ZERO), splat(ZERO)
+                even, odd = splat_row(ZERO), splat_row(ZERO)
                 for table in range(0, tables - 1, 2):
                     even = add(even, table_row(program, rows, table * program.block + person, start))
                     odd = add(odd, table_row(program, rows, (table + 1) * program.block + person, start))
                 if tables % 2 == 1:
                     even = add(even, table_row(program, rows, (tables - 1) * program.block + person, start))
-                store(tile, program.square + (person - first) * PEOPLE, add(even, odd))
-            transpose(tile, program.square)
-            for j in range(neuron, min(neuron + PEOPLE, h)):
+                store(tile, program.square + (person - first) * PIECE, add(even, odd))
+            into_tiles(tile, program.square, turned)
+            for j in range(neuron, min(neuron + PIECE, h)):
                 at = program.base + first * h + j * PEOPLE
-                store(tile, at, add(load(tile, at), load(tile, program.square + (j - neuron) * PEOPLE)))
+                store(tile, at, add(load(tile, at), load(tile, turned + (j - neuron) * PEOPLE)))
 
 
 @inlined
@@ -212,14 +215,14 @@ def start_twin(program, tile, base, twin):
 def start_twins(program, tile, base, twin, people, m):
     """The same where few people fill the tile again and again, each time as the next of their twins."""
     h, slope = program.widths[0], program.slopes[0]
-    rows = program.tables.size // ((h + PEOPLE - 1) // PEOPLE * PEOPLE)
-    for neuron in range(0, h, PEOPLE):
+    rows, turned = program.tables.size // ((h + PIECE - 1) // PIECE * PIECE), program.square + PIECE * PEOPLE
+    for neuron in range(0, h, PIECE):
         for lane in range(PEOPLE):
-            row = neuron // PEOPLE * rows + program.twin_rows + min(twin + lane // people, m - 1)
-            store(tile, program.square + lane * PEOPLE, load(program.tables, row * PEOPLE))
-        transpose(tile, program.square)
-        for j in range(neuron, min(neuron + PEOPLE, h)):
-            x = add(load(tile, base + j * PEOPLE), load(tile, program.square + (j - neuron) * PEOPLE))
+            row = neuron // PIECE * rows + program.twin_rows + min(twin + lane // people, m - 1)
+            store(tile, program.square + lane * PIECE, load_row(program.tables, row * PIECE))
+        into_tiles(tile, program.square, turned)
+        for j in range(neuron, min(neuron + PIECE, h)):
+            x = add(load(tile, base + j * PEOPLE), load(tile, turned + (j - neuron) * PEOPLE))
             x = rectified(x) if slope == ZERO else leaky(x, splat(slope))
             store(tile, program.near + j * PEOPLE, x)
 
@@ -297,7 +300,7 @@ def score_twins(program, tile, live, base, people, m, threshold):
 
     NaN inside the network reaches an output; an infinity does so too, or stays where it only saturates a neuron.
     """
-    layers, sums, at_once = program.widths.size - 1, program.square + PEOPLE * PEOPLE, min(PEOPLE // people, m)
+    layers, sums, at_once = program.widths.size - 1, program.square + 2 * PIECE * PEOPLE, min(PEOPLE // people, m)
     trouble = splat(ZERO)
     store(tile, sums, splat(ZERO))
     for twin in range(0, m, at_once):
@@ -371,7 +374,6 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
                 if ruler.grid:
                     to_bins(tile, program.scores, m, ruler.epsilon, ruler.last)
                     width = HALF
-                sweep(
-                    tile, program.scores, m, width, ruler.terms, scratch, figures.k, figures.q_1, start + first, people
-                )
+                counts, bits, row = scratch.counts, scratch.bits, start + first
+                sweep(tile, program.scores, m, width, ruler.terms, counts, bits, figures.k, figures.q_1, row, people)
     return -1

@@ -21,6 +21,7 @@ from fairbits.engine.kernels.lanes import (
     div,
     exp,
     fma,
+    into_rows,
     leaky,
     leaky_slope,
     load,
@@ -31,7 +32,6 @@ from fairbits.engine.kernels.lanes import (
     store,
     store_totals,
     sub,
-    transpose,
 )
 
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -129,12 +129,12 @@ def step_place(adjoint, tile, attribute, person):
 
 
 @inlined
-def transpose_layer(tile, gradient, h, stride):
-    """Transpose the gradient at the first layer, in place: from people in the lanes to neurons in the lanes."""
+def transpose_layer(tile, gradient, target, h, stride):
+    """Transpose the gradient at the first layer: from people in the lanes to neurons in the lanes."""
     for j in range(h, stride):
         store(tile, gradient + j * PEOPLE, splat(ZERO))
     for j in range(0, stride, PEOPLE):
-        transpose(tile, gradient + j * PEOPLE)
+        into_rows(tile, gradient + j * PEOPLE, target + j * PEOPLE)
 
 
 @inlined
@@ -197,7 +197,8 @@ def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, result, in
     """
     tile, h = buffer.tile, program.widths[0]
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
-    gradient = adjoint.sources[adjoint.sources.size - 1]
+    last = adjoint.sources[adjoint.sources.size - 1]
+    gradient = program.near + program.far - last  # the buffer that is free then
     tables, by_code = adjoint.table_starts.size > 0, inner.size == 0
     for first in range(0, n, PEOPLE):
         if not read_codes(program, codes, first, tile, buffer.rows, np.int64(0)):
@@ -207,7 +208,7 @@ def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, result, in
         there_and_back(program, adjoint, tile, buffer.live, buffer.rows, h)
         people = min(PEOPLE, n - first)
         if tables:
-            transpose_layer(tile, gradient, h, stride)
+            transpose_layer(tile, last, gradient, h, stride)
         if tables and by_code:
             table_steps(adjoint, tile, gradient, stride)
         elif tables:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from inspect import Parameter, Signature
+from itertools import accumulate
 from typing import Any
 
 from llvmlite import ir
@@ -34,21 +35,24 @@ PARTS = (2 * WIDTH, WIDTH)
 #: Persons in a tile. Four outputs make 12 accumulators of AVX2: with their operands they just fit into its 16 vector
 #: registers, and they (or eight of AVX-512) are enough to keep two fused multiply-add units busy.
 PEOPLE = sum(PARTS)
+#: Neurons in a piece of a table's row: a line of the cache.
+PIECE = 2 * WIDTH
 
 FLOAT = ir.FloatType()
 INTEGER = ir.IntType(32)
 VECTOR = ir.VectorType(FLOAT, WIDTH)
-TILE = ir.LiteralStructType([ir.VectorType(FLOAT, count) for count in PARTS])
 
 
 class LanesType(types.Type):  # type: ignore[misc]
-    """The Numba type of `Lanes`."""
+    """The Numba type of vectors that belong together: a tile of people, or a piece of a row of neurons."""
 
-    def __init__(self) -> None:
-        super().__init__(name="fairbits.Lanes")
+    def __init__(self, name: str, parts: Sequence[int]) -> None:
+        self.layout = ir.LiteralStructType([ir.VectorType(FLOAT, count) for count in parts])
+        super().__init__(name=name)
 
 
-lanes = LanesType()
+lanes, neurons = LanesType("fairbits.Lanes", PARTS), LanesType("fairbits.Neurons", (PIECE,))
+TILE = lanes.layout
 
 
 @register_model(LanesType)
@@ -56,7 +60,7 @@ class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     """How a `Lanes` value is laid out: an array of vectors, which LLVM takes apart into registers."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, TILE)
+        super().__init__(manager, kind, kind.layout)
 
 
 class Vector:
@@ -151,12 +155,12 @@ class Vector:
 def emitted(result: Any, *kinds: Any) -> Callable[[Callable[..., ir.Value]], Any]:
     """Make a function that emits code, ``(context, builder, signature, values)``, one that kernels can call.
 
-    ``kinds`` are the types of its arguments, None for an array of any.
+    ``kinds`` are the types of its arguments, None for any; no type of a result is that of the first argument.
     """
 
     def decorate(emit: Callable[..., ir.Value]) -> Any:
         def typer(_typing: Any, *given: Any) -> Any:
-            return result(*(kind or own for kind, own in zip(kinds, given, strict=True))), emit
+            return (result or given[0])(*(kind or own for kind, own in zip(kinds, given, strict=True))), emit
 
         # Numba reads the number of arguments from the signature.
         names = ["_typing", *(f"_{place}" for place in range(len(kinds)))]
@@ -170,14 +174,15 @@ def emitted(result: Any, *kinds: Any) -> Callable[[Callable[..., ir.Value]], Any
 def lanewise(formula: Callable[..., Vector]) -> Any:
     """Make a formula over vectors a function of tiles that kernels can call."""
 
-    def emit(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        tile = ir.Constant(TILE, ir.Undefined)
-        for part in range(len(PARTS)):
+    def emit(_context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        layout = signature.return_type.layout
+        tile = ir.Constant(layout, ir.Undefined)
+        for part in range(len(layout)):
             vectors = [Vector(builder, builder.extract_value(value, part)) for value in values]
             tile = builder.insert_value(tile, formula(*vectors).value, part)
         return tile
 
-    return emitted(lanes, *(lanes,) * formula.__code__.co_argcount)(emit)
+    return emitted(None, *(None,) * formula.__code__.co_argcount)(emit)
 
 
 add = lanewise(lambda x, y: x + y)
@@ -202,26 +207,30 @@ def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.V
     return builder.gep(data, [index])
 
 
-def _places(builder: Any, start: ir.Value) -> list[ir.Value]:
-    """Where the vectors of a tile lie that begins at a place of a float32 array."""
-    starts = [builder.gep(start, [ir.Constant(INTEGER, sum(PARTS[:part]))]) for part in range(len(PARTS))]
-    return [builder.bitcast(at, kind.as_pointer()) for at, kind in zip(starts, TILE.elements, strict=True)]
+def _places(builder: Any, start: ir.Value, layout: Any) -> list[ir.Value]:
+    """Where vectors lie that begin at a place of a float32 array."""
+    ends = accumulate((kind.count for kind in layout.elements), initial=0)
+    starts = [builder.gep(start, [ir.Constant(INTEGER, end)]) for end in ends]
+    return [builder.bitcast(at, kind.as_pointer()) for at, kind in zip(starts, layout.elements, strict=False)]
 
 
-@emitted(lanes, None, types.intp)
-def load(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-    """The tile that starts at ``index`` of a flat float32 array."""
-    tile = ir.Constant(TILE, ir.Undefined)
-    for part, place in enumerate(_places(builder, _pointer(context, builder, signature.args[0], *values))):
+def _load(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+    layout = signature.return_type.layout
+    tile = ir.Constant(layout, ir.Undefined)
+    for part, place in enumerate(_places(builder, _pointer(context, builder, signature.args[0], *values), layout)):
         tile = builder.insert_value(tile, builder.load(place, align=4), part)
     return tile
 
 
-@emitted(types.void, None, types.intp, lanes)
+#: The tile, or the piece of a row, that starts at ``index`` of a flat float32 array.
+load, load_row = emitted(lanes, None, types.intp)(_load), emitted(neurons, None, types.intp)(_load)
+
+
+@emitted(types.void, None, types.intp, None)
 def store(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-    """Write a tile to ``index`` of a flat float32 array."""
+    """Write a tile, or a piece of a row, to ``index`` of a flat float32 array."""
     start = _pointer(context, builder, signature.args[0], *values[:2])
-    for part, place in enumerate(_places(builder, start)):
+    for part, place in enumerate(_places(builder, start, signature.args[2].layout)):
         builder.store(builder.extract_value(values[2], part), place, align=4)
     return context.get_dummy_value()
 
@@ -230,7 +239,7 @@ def store(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
 def store_whole(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
     """Write a tile of whole numbers to ``index`` of a flat int32 array."""
     start = _pointer(context, builder, signature.args[0], *values[:2])
-    for part, place in enumerate(_places(builder, start)):
+    for part, place in enumerate(_places(builder, start, TILE)):
         floats = builder.extract_value(values[2], part)
         whole = builder.fptosi(floats, ir.VectorType(INTEGER, floats.type.count))
         builder.store(whole, builder.bitcast(place, whole.type.as_pointer()), align=4)
@@ -261,17 +270,19 @@ def _broadcast(builder: Any, scalar: ir.Value, kind: ir.VectorType) -> ir.Value:
     return _mix(builder, builder.insert_element(nothing, scalar, INTEGER(0)), nothing, (0,) * kind.count)
 
 
-def _everywhere(builder: Any, scalar: ir.Value) -> ir.Value:
-    tile = ir.Constant(TILE, ir.Undefined)
-    for part, kind in enumerate(TILE.elements):
+def _everywhere(builder: Any, scalar: ir.Value, layout: Any = TILE) -> ir.Value:
+    tile = ir.Constant(layout, ir.Undefined)
+    for part, kind in enumerate(layout.elements):
         tile = builder.insert_value(tile, _broadcast(builder, scalar, kind), part)
     return tile
 
 
-@emitted(lanes, types.float32)
-def splat(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-    """The same number for every person."""
-    return _everywhere(builder, values[0])
+def _splat(_context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+    return _everywhere(builder, values[0], signature.return_type.layout)
+
+
+#: The same number for every person, or for every neuron of a piece.
+splat, splat_row = emitted(lanes, types.float32)(_splat), emitted(neurons, types.float32)(_splat)
 
 
 @emitted(lanes, None, types.intp)
@@ -365,27 +376,29 @@ def turn_codes(context: Any, builder: Any, signature: Any, values: Any) -> ir.Va
     return context.get_dummy_value()
 
 
-@emitted(types.void, None, types.intp)
-def transpose(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-    """Transpose, in place, the square of 24 tiles that starts at ``index`` of a flat float32 array."""
-    start = _pointer(context, builder, signature.args[0], *values)
+def _turning(rows: int, columns: int) -> Any:
+    """Make a function that transposes numbers of a flat float32 array, from one place of it to another."""
 
-    def places(row: int, column: int) -> list[ir.Value]:
-        offsets = [(row * WIDTH + i) * PEOPLE + column * WIDTH for i in range(WIDTH)]
-        pointers = [builder.gep(start, [ir.Constant(ir.IntType(64), offset)]) for offset in offsets]
-        return [builder.bitcast(pointer, VECTOR.as_pointer()) for pointer in pointers]
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        array, *places = values
+        source, target = (_pointer(context, builder, signature.args[0], array, place) for place in places)
 
-    for row in range(PEOPLE // WIDTH):
-        for column in range(row, PEOPLE // WIDTH):
-            here, there = places(row, column), places(column, row)
-            turned = _turn_square(builder, [builder.load(place, align=4) for place in here])
-            mirror = _turn_square(builder, [builder.load(place, align=4) for place in there])
-            for place, vector in zip(there, turned, strict=True):
-                builder.store(vector, place, align=4)
-            if row != column:
-                for place, vector in zip(here, mirror, strict=True):
+        def parts(start: ir.Value, row: int, column: int, width: int) -> list[ir.Value]:
+            offsets = [ir.Constant(INTEGER, (row + i) * width + column) for i in range(WIDTH)]
+            return [builder.bitcast(builder.gep(start, [offset]), VECTOR.as_pointer()) for offset in offsets]
+
+        for row in range(0, rows, WIDTH):
+            for column in range(0, columns, WIDTH):
+                square = [builder.load(place, align=4) for place in parts(source, row, column, columns)]
+                for place, vector in zip(parts(target, column, row, rows), _turn_square(builder, square), strict=True):
                     builder.store(vector, place, align=4)
-    return context.get_dummy_value()
+        return context.get_dummy_value()
+
+    return emitted(types.void, None, types.intp, types.intp)(emit)
+
+
+#: From people with their neurons side by side to tiles, and from tiles to people with 24 neurons each.
+into_tiles, into_rows = _turning(PEOPLE, PIECE), _turning(PEOPLE, PEOPLE)
 
 
 @emitted(types.void, None, types.intp, lanes, lanes, lanes, lanes)

@@ -89,12 +89,12 @@ def to_bins(scores, start, m, epsilon, last):
 
 
 @inlined
-def sweep(scores, start, m, tolerance, terms, scratch, classes, shown, first, people):  # noqa: PLR0912 - two in one
+def sweep(scores, start, m, tolerance, terms, counts, bits, classes, shown, first, people):  # noqa: PLR0912 - two in one
     """Write k (``classes``) and Q1 (``shown``) of the tile's `people`, from row `first` on. Overwrites the scores.
 
-    Two scores are in different classes when ``score - opened > tolerance`` in float32; `scores` may be bins.
+    Two scores are in different classes when ``score - opened > tolerance`` in float32; `scores` may be bins. A twin
+    that cannot be is infinite, and in no class.
     """
-    counts, bits = scratch.counts, scratch.bits
     most, mixed = np.int32(1), False
     for direction in range(2):  # upwards, then downwards, where the twins of anybody neither all agree nor all differ
         if direction == 1 and not mixed:
@@ -121,8 +121,8 @@ def sweep(scores, start, m, tolerance, terms, scratch, classes, shown, first, pe
                 upcoming = minimum(if_greater(gap, splat(tolerance), score, splat(INFINITY)), upcoming)
                 covered = add(covered, if_greater(gap, splat(tolerance), splat(ZERO), splat(ONE)))
             k = add(k, if_greater(splat(INFINITY), opened, splat(ONE), splat(ZERO)))
-            # A person without further classes has opened = infinity: everything is covered, the class is empty.
-            store(counts, PEOPLE, covered)
+            # A person without further classes has opened = infinity: the class is empty.
+            store(counts, PEOPLE, if_greater(splat(INFINITY), opened, covered, load(counts, 0)))
             for person in range(PEOPLE):
                 bits[direction * PEOPLE + person] += terms[np.int64(counts[PEOPLE + person] - counts[person])]
                 counts[person] = counts[PEOPLE + person]
@@ -142,61 +142,50 @@ def sweep(scores, start, m, tolerance, terms, scratch, classes, shown, first, pe
                 own = max(np.int32(counts[person]), np.int32(1))
                 classes[first + person] = own
                 most = max(most, own)
-                mixed |= 1 < own < m
+                mixed |= 1 < own < counts[2 * PEOPLE + person]
             for person in range(PEOPLE):
                 bits[PEOPLE + person] = bits[person]
-    whole = terms[m] / m
     for person in range(people):
         # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
-        fewest = min(bits[person], bits[PEOPLE + person])
-        shown[first + person] = 0.0 if classes[first + person] <= 1 else np.float32(whole - fewest / m)
+        fewest, twins = min(bits[person], bits[PEOPLE + person]), np.int64(counts[2 * PEOPLE + person])
+        many = classes[first + person] > 1
+        shown[first + person] = np.float32(terms[twins] / twins - fewest / twins) if many else np.float32(0)
 
 
 @compiled
 def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
-    """Figures of every row of scores, over the twins that are valid.
-
-    Twins differ from person to person, so people are taken one at a time: the scores of the twins that exist are put
-    side by side, and each sweep leaves out what the class before it has covered.
-    """
+    """Figures of every row of scores, over the twins that are valid."""
     n, m = scores.shape
-    rest, turned = np.empty(m, np.float32), np.empty(m, np.float32)
-    for person in range(n):
-        row = start + person
-        count, favourable = 0, 0
-        low, high = np.float32(np.inf), np.float32(-np.inf)
-        low_twin, high_twin = 0, 0
-        for twin in range(m):
-            if not valid[person, twin]:
-                continue
-            score = scores[person, twin]
-            if score < low:
-                low, low_twin = score, twin
-            if score > high:
-                high, high_twin = score, twin
-            if score >= ruler.threshold:
-                favourable += 1
-            rest[count] = score
-            count += 1
-        figures.low_twin[row], figures.high_twin[row] = low_twin, high_twin
-        figures.favourable[row] = favourable if decides else 0
-        twins[row] = count
-        if count == 0:
-            low, high = np.float32(0), np.float32(0)
-        figures.low[row], figures.high[row] = low, high
-        width = ruler.tolerance
-        if ruler.grid:
-            for i in range(count):
-                rest[i] = min(np.floor(rest[i] / ruler.epsilon), ruler.last)
-            width = HALF
-        for i in range(count):
-            turned[i] = -rest[i]
-        k, bits = _sweep(rest, count, width, ruler.terms)
-        if k > 1:  # downwards too: of two partitions the one that shows more bits counts, see ``partition``
-            bits = min(bits, _sweep(turned, count, width, ruler.terms)[1])
-        figures.k[row] = max(k, 1)
-        # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
-        figures.q_1[row] = np.float32(ruler.terms[count] / count - bits / count) if k > 1 else np.float32(0)
+    tile, counts, bits = np.empty(m * PEOPLE, np.float32), np.empty(3 * PEOPLE, np.float32), np.empty(2 * PEOPLE)
+    for first in range(0, n, PEOPLE):
+        people = min(PEOPLE, n - first)
+        tile[:] = INFINITY
+        for person in range(people):
+            row = start + first + person
+            count, favourable = 0, 0
+            low, high = INFINITY, -INFINITY
+            low_twin, high_twin = 0, 0
+            for twin in range(m):
+                if not valid[first + person, twin]:
+                    continue
+                score = scores[first + person, twin]
+                if score < low:
+                    low, low_twin = score, twin
+                if score > high:
+                    high, high_twin = score, twin
+                if score >= ruler.threshold:
+                    favourable += 1
+                if ruler.grid:
+                    score = min(np.floor(score / ruler.epsilon), ruler.last)
+                tile[twin * PEOPLE + person] = score
+                count += 1
+            figures.low_twin[row], figures.high_twin[row] = low_twin, high_twin
+            figures.favourable[row] = favourable if decides else 0
+            figures.low[row], figures.high[row] = (low, high) if count > 0 else (ZERO, ZERO)
+            twins[row] = count
+        width = HALF if ruler.grid else ruler.tolerance
+        row = start + first
+        sweep(tile, 0, m, width, ruler.terms, counts, bits, figures.k, figures.q_1, row, people)
 
 
 def masked_rows(
@@ -239,28 +228,6 @@ def _passes(scores: NDArray[np.float32], width: Any, terms: NDArray[np.float64])
         k += left.any(axis=1)
         bits += terms[left.sum(axis=1) - outside.sum(axis=1)]
         left = outside
-    return k, bits
-
-
-@linked
-def _sweep(rest: Any, count: Any, width: Any, terms: Any) -> Any:
-    """Classes of the first `count` scores, and the sum of c log2 c over them. Overwrites the scores."""
-    k, bits = 0, 0.0
-    opened = np.float32(np.inf)
-    for i in range(count):
-        opened = min(opened, rest[i])
-    while count > 0:
-        left = 0
-        upcoming = np.float32(np.inf)
-        for i in range(count):
-            score = rest[i]
-            outside = score - opened > width
-            rest[left] = score
-            left += outside
-            upcoming = min(upcoming, score if outside else np.float32(np.inf))
-        k += 1
-        bits += terms[count - left]
-        opened, count = upcoming, left
     return k, bits
 
 

@@ -1,6 +1,6 @@
 """The compiled part of the tree engine: bins of people, leaves of twins, sums.
 
-Small trees (up to 256 leaves) are not walked at all. Every leaf is a bit, from left to right. A split that somebody
+Small trees are not walked at all. Every leaf is a bit, from left to right. A split that somebody
 takes to the right clears the leaves on its left; what is then the lowest bit is the leaf (QuickScorer, Lucchese et
 al., SIGIR 2015). Splits on free attributes are decided once per person. What the protected values of each group of
 twins clear is known beforehand, so that one AND per group gives its leaf.

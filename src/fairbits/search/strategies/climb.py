@@ -188,7 +188,7 @@ class Members:
     def move(self, who: Indices, people: Codes, figures: Evaluation) -> None:
         """Replace some members of the population."""
         self.people[who], self.heights[who] = people, self.height(figures)
-        self.figures = self.figures.updated(who, figures)
+        self.figures.put(who, figures)
         self._moved[who] += 1
 
     def _forecast(self) -> Forecast:
