@@ -373,8 +373,8 @@ def ask_people(layers: Any, cut: float, below: float, people: Any, found: Any) -
 
 #: Steps into which the range of a linear function over a box is cut to count people.
 BINS = 128
-#: Rounding may lift a counted sum by so much of the range of sums, for each attribute: one attribute's part is a product, a quotient and a
-#: product again, three roundings of at most 2**-53 of that part, and all parts together make that range.
+#: Rounding may lift a counted sum by so much of the range of sums for each attribute: its part is a product, a quotient
+#: and a product again, three roundings of at most 2**-53 of that part, and all parts together make that range.
 SUM_ROUNDING = 64 * 2.0**-53
 #: Shares are sums of products of shares: of each, so much is given away, which is more than 2**-53 times the number of
 #: roundings for 2,048 steps and 200 attributes.
