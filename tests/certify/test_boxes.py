@@ -17,7 +17,7 @@ from fairbits.certify.exact import class_bounds
 from fairbits.domain import Attribute, Encoding, Schema, Twins
 from fairbits.engine import FLIPPING, STEADY, box_network, margin_cuts
 from fairbits.engine.boxes import _curve_of
-from fairbits.engine.kernels.boxes import EITHER, ON, relax
+from fairbits.engine.kernels.boxes import EITHER, ON, relax, shares_above
 from fairbits.measure.bits import constrained
 from fairbits.models import Activation, Network
 from fairbits.models.native.network import NAMES
@@ -28,6 +28,38 @@ Curves = namedtuple("Curves", ["kinds", "curves"])
 @numba.njit
 def _relax(layers, low, high, centre, lines, work):
     relax(layers, 0, len(low), low, high, centre, lines, work)
+
+
+Ranges = namedtuple("Ranges", ["numeric", "wide", "first_value"])
+
+
+@numba.njit
+def _shares(layers, slopes, less, more, first, last, masks, parts):
+    return shares_above(layers, slopes, less, more, first, last, masks, parts, np.empty((2, len(parts))))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_counted_shares_are_no_larger_than_what_everybody_gives(seed):
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 3, 3).astype(np.float64) + 1e6 * (seed % 4 == 3)
+    last = first + rng.integers(0, 12, 3)
+    sizes, masks = (4, 6), np.array([rng.integers(1, 16), rng.integers(1, 64)], np.uint64)
+    layers = Ranges(3, np.zeros(3), np.array([3, 7, 13]))
+    slopes = rng.normal(0, 10.0 ** rng.integers(-6, 7, 13) if seed % 3 == 0 else np.ones(13))
+    slopes = np.round(2 * slopes) / 2 if seed % 2 else slopes  # ties
+    values = [slopes[i] * np.arange(first[i], last[i] + 1) for i in range(3)]
+    for place, size, mask in zip((3, 7), sizes, masks, strict=True):
+        values.append(np.array([slopes[place + v] for v in range(size) if int(mask) >> v & 1]))
+    sums = np.array([sum(map(Fraction, some)) for some in product(*values)])
+    for less in (float(-np.quantile(sums.astype(float), q)) for q in (0.001, 0.1, 0.5, 0.9, 0.999)):
+        more = less + float(rng.exponential()) * (seed % 5 > 0)
+        for bins in (2, 128, 4096):
+            found = _shares(layers, slopes, less, more, first, last, masks, np.empty(bins))
+            for share, constant in zip(found, (less, more), strict=True):
+                true = (sums + Fraction(constant) > 0).mean()
+                assert share <= true
+                if bins == 4096 and seed % 2 == 0 and seed % 3:
+                    assert share >= true - 0.03
 
 
 def _schema():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fairbits.certify import CertifyOptions, Statement, certify_subject
+from fairbits.certify.boxes import Volumes
 from fairbits.certify.cells import prove_cells
 from fairbits.certify.exact import Asker, ask, domain_size, everybody, vector_classes, within
 from fairbits.certify.run import _Ladder
@@ -459,6 +460,24 @@ def test_cells_of_trees_are_what_brute_force_finds(seed):
     for k in (1, 2):
         above = prove_cells(boxes, evaluator, about="k", k=k, seconds=60)
         assert (above.falsified, above.open) == (truth.counts(k)[1], 0)
+
+
+def test_trees_too_many_for_bounds_leave_the_time_to_people_near_rows(monkeypatch):
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(4)
+    schema = _schema()
+    rows = np.stack([rng.choice(a.domain_values(), 40) for a in schema.attributes], axis=1)
+    model = ensemble.GradientBoostingClassifier(n_estimators=12, random_state=0).fit(rows, rng.integers(0, 2, 40))
+    subject = make_subject("t", read_model(model, schema, ModelOptions()), schema, Table(rows, np.zeros(40)))
+    for name in ("WHOLE_SHARE", "NEAR"):  # as if there were no time at first
+        monkeypatch.setattr(f"fairbits.certify.run.{name}", 0.0)
+    monkeypatch.setattr("fairbits.certify.run.prove_cells", lambda boxes, *_, **__: Volumes(boxes.people, k_high=99))
+    found = certify_subject(subject, CertifyOptions(seconds=60, threads=1))
+    assert not [one for one in found.statements if one.kind == "proved"]
+    near = next(one for one in found.statements if one.kind == "exact" and one.property == "flips")
+    people = np.concatenate(list(within(schema, rows, 1)))
+    flips = evaluator_of(subject, threads=1).evaluate(people).flips.sum()
+    assert (near.people, near.falsified, near.open) == (len(people), flips, 0)
 
 
 def test_trees_cut_numbers_of_billions_of_values_at_their_thresholds():

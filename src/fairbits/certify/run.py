@@ -68,6 +68,8 @@ CONFIDENCE = 0.99
 NEAR, SAMPLE = 0.2, 0.15
 #: Everybody is asked where that takes no more than this of the time that is left.
 WHOLE_SHARE = 0.7
+#: Of what is left where the whole domain is too hard: what people around real rows may take.
+REST = 0.8
 #: Seconds that a batch may take, about.
 ROUND = 0.2
 #: Rows that are asked about twice to see whether a model varies.
@@ -128,6 +130,7 @@ class _Ladder:
         self.limit = round(2**evaluator.bits_limit)  # the most classes that anybody can have, whatever the model is
         self.batch = 1024
         self.sampled_pace = 0.0  # people a second, as the sample of the domain had it
+        self.near = -1  # everybody within so many changes of a real row was asked
 
     @property
     def left(self) -> float:
@@ -143,7 +146,7 @@ class _Ladder:
         if self._whole_domain(size, pace):
             return self._done()
         if not self.subject.table.drawn:
-            self._attempt(lambda: self._near(pace))
+            self._attempt(lambda: self._near(pace, NEAR * self.options.seconds))
         self._sampled(SAMPLE * self.options.seconds)
         # The sample has shown how quick the model really is: perhaps everybody fits the budget after all.
         if self._whole_domain(size, self.sampled_pace):
@@ -316,11 +319,10 @@ class _Ladder:
         self._asked(asked, self._domain(count=asked.people, rules="kept" if self.evaluator.validity.any else None))
         return True
 
-    def _near(self, pace: float) -> None:
-        """People around real rows: asked, where there is time for all of them, and drawn otherwise."""
+    def _near(self, pace: float, seconds: float, *, draw: bool = True) -> None:
+        """People around real rows: asked, where there is time for all of them and it was not done; drawn otherwise."""
         schema, changes = self.evaluator.schema, self.options.changes
-        seconds = NEAR * self.options.seconds
-        for c in range(changes, -1, -1):
+        for c in range(changes, self.near, -1):
             # Whoever is like a row but for some attributes has its own protected values, as far as they can be listed.
             own = not c or exact.own_values_listed(schema)
             asker = self.asker if own else exact.Asker(self.evaluator.over_values)
@@ -329,15 +331,19 @@ class _Ladder:
             listed = exact.listed_within(schema, rows, c)
             values = exact.protected_values(schema)
             whom = Population(kind="near" if c else "rows", changes=c, values=values)
-            if listed is not None and listed <= exact.MAX_LISTED and listed / pace < seconds:
+            if listed is not None and listed <= exact.MAX_LISTED and listed < seconds * pace:
                 self.watch(f"asking {whom.words}")
                 asked = exact.ask(
-                    asker, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
+                    asker,
+                    exact.within(schema, rows, c, batch=self.batch),
+                    seconds=min(2 * seconds, self.left),
+                    stop=self.stop,
                 )
                 if asked.complete:
                     self._asked(asked, whom)
+                    self.near = c
                     return
-            if c == changes and c > 0:
+            if draw and c == changes and c > 0:
                 self._sampled(0.5 * seconds, changes=c)
 
     def _sampled(self, seconds: float, *, changes: int | None = None) -> None:
@@ -414,6 +420,9 @@ class _Ladder:
                 largest=None if about == "flips" else found.k_low,
                 complete=settled,
             )
+            if about == "flips" and found.open == boxes.people and not self.subject.table.drawn:
+                # Of so many trees bounds say nothing: most of what is left goes to people around real rows.
+                self._near(self.sampled_pace, REST * self.left, draw=False)
 
     def _rates(self) -> None:
         """Guaranteed rates of groups, one protected attribute after the other."""

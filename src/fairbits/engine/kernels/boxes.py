@@ -373,8 +373,8 @@ def ask_people(layers: Any, cut: float, below: float, people: Any, found: Any) -
 
 #: Steps into which the range of a linear function over a box is cut to count people.
 BINS = 128
-#: Rounding may lift a counted sum by so much of the range of sums: one attribute's part is a product, a quotient and a
-#: product again, three roundings of at most 2**-53 of that part, and all parts together make that range.
+#: Rounding may lift a counted sum by so much of the range of sums for each attribute: its part is a product, a quotient
+#: and a product again, three roundings of at most 2**-53 of that part, and all parts together make that range.
 SUM_ROUNDING = 64 * 2.0**-53
 #: Shares are sums of products of shares: of each, so much is given away, which is more than 2**-53 times the number of
 #: roundings for 2,048 steps and 200 attributes.
@@ -405,58 +405,68 @@ def count_people(first: Any, last: Any, mask: Any) -> Any:
 
 
 @linked
-def _sums(  # noqa: PLR0912 - numeric attributes, then the others
-    layers: Any, slopes: Any, wanted: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
+def shares_above(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
+    layers: Any, slopes: Any, less: float, more: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
-    """Shares of a box's people by slopes · person, each attribute's part rounded down to whole steps; none are counted
-    where none is more than ``wanted``.
+    """Shares of the box, rounded down, for which slopes · person + constant > 0 holds for certain; of two constants.
 
-    Gives (smallest sum, length of a step, how far sums may lie above what is counted, how far rounding may move a sum);
-    ``parts`` gets the shares. A part of a real attribute counts by its least value: the others lie above it.
+    Sums are counted from the end of their range that is nearer to where they become positive, in steps of the way to
+    there: every attribute's part is rounded down to whole steps from the least sum, or up from the largest; what lies
+    beyond is certain, or is not. A part of a real attribute counts by its least value: the others lie above it.
     """
     numeric, lookups = layers.numeric, masks.shape[0]
-    smallest, span, above = 0.0, 0.0, 0.0
+    smallest, span = 0.0, 0.0
     for i in range(numeric):
         smallest += min(slopes[i] * first[i], slopes[i] * (last[i] + layers.wide[i]))
         span += abs(slopes[i]) * (last[i] - first[i])
-        above += abs(slopes[i]) * layers.wide[i]
     for a in range(lookups):
         least, most, _, _ = _among(layers, slopes, a, masks[a])
         smallest += least
         span += most - least
+    rounding = SUM_ROUNDING * (1 + numeric + lookups) * span
+    smallest, largest = smallest - rounding, smallest + span - rounding
+    if smallest + less > 0.0:
+        return 1.0, 1.0
+    if not largest + more > 0.0:
+        return 0.0, 0.0
+    down = smallest + less < -0.5 * span  # counted from the largest sum down
     bins, shares, sums = parts.shape[0], spare[0], spare[1]
+    step = max((largest + more if down else -(smallest + less)) / (bins - 1), TINY)
     parts[:] = 0.0
-    if smallest + span + above <= wanted:
-        return smallest, 0.0, above, 0.0
     parts[0] = 1.0
-    if span <= 0.0:
-        return smallest, 0.0, above, SUM_ROUNDING * above
-    step = span / (bins - 1)
-    top, rounded = 0, 0  # the highest bin in use
+    top = 0  # the highest bin in use
     for i in range(numeric + lookups):
         shares[:], sums[:] = 0.0, 0.0
         if i < numeric:
             reach = last[i] - first[i]
             size = abs(slopes[i])
-            value = 0.0
             if size * reach <= 0.0:
                 continue
+            value = 0.0
+            if down:
+                shares[0] = 1.0 / (reach + 1.0)
+                value = 1.0
             while value <= reach:  # values that fall into the same step are taken together
-                place = min(int(size * value / step), bins - 1)
+                place = int(min(size * value / step, bins))
+                if place + down >= bins:
+                    break
                 upto = np.floor((place + 1) * step / size)
                 if size * upto / step >= place + 1:
                     upto -= 1.0
                 upto = max(value, min(upto, reach))
-                shares[place] += (upto - value + 1.0) / (reach + 1.0)
+                shares[place + down] += (upto - value + 1.0) / (reach + 1.0)
                 value = upto + 1.0
         else:
             start = layers.first_value[i - numeric]
-            least, _, _, count = _among(layers, slopes, i - numeric, masks[i - numeric])
-            if count == 1:
+            least, most, _, count = _among(layers, slopes, i - numeric, masks[i - numeric])
+            if not most > least:
                 continue
             for v in range(start, layers.first_value[i - numeric + 1]):
                 if (masks[i - numeric] >> np.uint64(v - start)) & np.uint64(1):
-                    shares[min(int((slopes[v] - least) / step), bins - 1)] += 1.0 / count
+                    way = most - slopes[v] if down else slopes[v] - least
+                    place = int(min(way / step, bins)) + (down and way > 0.0)
+                    if place < bins:
+                        shares[place] += 1.0 / count
         furthest = 0
         for place in range(bins):
             if shares[place] > 0.0:
@@ -464,59 +474,17 @@ def _sums(  # noqa: PLR0912 - numeric attributes, then the others
                 for b in range(min(top, bins - 1 - place) + 1):
                     sums[b + place] += parts[b] * shares[place]
         top = min(top + furthest, bins - 1)
-        rounded += 1
         _copy(sums, parts)
-    return smallest, step, above + step * rounded, SUM_ROUNDING * (span + above)
-
-
-@linked
-def share_above(
-    layers: Any, slopes: Any, constant: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
-) -> Any:
-    """A share of the box, rounded down, for which slopes · person + constant > 0 holds for certain."""
-    smallest, step, _, rounding = _sums(layers, slopes, -constant, first, last, masks, parts, spare)
-    base = smallest + constant - rounding
-    total = 0.0
-    for b in range(parts.shape[0]):
-        if base + step * b > 0.0:
-            total += parts[b]
-    return total
-
-
-@linked
-def share_flipping(
-    layers: Any,
-    below: Any,
-    under: float,
-    above: Any,
-    over: float,
-    first: Any,
-    last: Any,
-    mask: Any,
-    parts: Any,
-    spare: Any,
-) -> Any:
-    """A share of the box, rounded down, whose people certainly flip: one twin above the cut, another below.
-
-    One twin's margin is at least below · x + under, another's at most −above · x − over; both are compared with one
-    linear function between the two, so that a single count of its values settles it.
-    """
-    inputs = below.shape[0]
-    mean, rest = np.empty(inputs), np.empty(inputs)
-    for i in range(inputs):
-        mean[i] = 0.5 * (below[i] - above[i])
-        rest[i] = 0.5 * (below[i] + above[i])
-    gap = least_value(layers, rest, first, last, mask)
-    if under + over + 2.0 * gap <= 0.0:
-        return 0.0
-    smallest, step, above_count, rounding = _sums(layers, mean, -np.inf, first, last, mask, parts, spare)
-    gap -= rounding
-    total = 0.0
-    for b in range(parts.shape[0]):
-        value = smallest + step * b
-        if value + under + gap > 0.0 and value + above_count - over - gap < 0.0:
-            total += parts[b]
-    return total
+    few, many = 0.0, 0.0
+    for b in range(bins):
+        sum_ = largest - step * b if down else smallest + step * b
+        if (sum_ + less > 0.0) == down:
+            few += parts[b]
+        if (sum_ + more > 0.0) == down:
+            many += parts[b]
+    if not down:
+        few, many = 1.0 - few, 1.0 - many
+    return few - SHARE_ROUNDING, many - SHARE_ROUNDING
 
 
 #: What is known about a neuron in a box: always off, always on, or either.
@@ -983,7 +951,7 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     bounds = Lines(np.empty((2, 2, inputs)), np.empty((2, 2, m)), np.empty((2, 2)), np.empty((2, 2)), np.empty((2, 2)))
     slopes, added, constants, floors, sures = bounds
     between, held = np.empty(inputs), np.empty((2, neurons), np.int8)
-    parts, spare = np.empty(bins), np.empty((2, bins))
+    parts, spare, shares, lowest = np.empty(bins), np.empty((2, bins)), np.empty((2, 2)), np.empty(2)
     person = np.empty(layers.numeric + masks.shape[1])
     countable = layers.wide.sum() == 0.0
     for box in range(firsts.shape[0]):
@@ -1054,27 +1022,35 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
             if bins == 0:
                 continue
             for side in range(2):
-                # Both groups of twins are compared with one linear function between their bounds.
-                apart = np.inf
-                for i in range(inputs):
-                    between[i] = (slopes[0, side, i] + slopes[groups - 1, side, i]) / 2.0
+                # Nobody is open but who is open in one of the groups of twins.
+                every, fewest = 1.0, 1.0
                 for g in range(groups):
-                    least, _ = _ends(added[g, side], layers.groups[g + groups - 1])
+                    least, most = _ends(added[g, side], layers.groups[g + groups - 1])
+                    lowest[g], shares[g, side] = shares_above(
+                        layers, slopes[g, side], constants[g, side] + least, constants[g, side] + most,
+                        first, last, mask, parts, spare,
+                    )  # fmt: skip
+                    if sures[g, side] > 0.0:
+                        lowest[g], shares[g, side] = 1.0, 1.0
+                    every -= 1.0 - lowest[g]
+                    fewest = min(fewest, lowest[g])
+                if groups > 1 and fewest > 0.0:
+                    # Or both groups are compared with one linear function between their bounds.
+                    apart = np.inf
                     for i in range(inputs):
-                        room.slopes[i] = slopes[g, side, i] - between[i]
-                    rest = least_value(layers, room.slopes, first, last, mask)
-                    apart = min(apart, constants[g, side] + least + rest)
-                steady[box] += share_above(layers, between, apart, first, last, mask, parts, spare)
-            steady[box] *= 1.0 - SHARE_ROUNDING
+                        between[i] = (slopes[0, side, i] + slopes[1, side, i]) / 2.0
+                    for g in range(groups):
+                        for i in range(inputs):
+                            room.slopes[i] = slopes[g, side, i] - between[i]
+                        least, _ = _ends(added[g, side], layers.groups[g + 1])
+                        rest = least_value(layers, room.slopes, first, last, mask)
+                        apart = min(apart, constants[g, side] + least + rest)
+                    both, _ = shares_above(layers, between, apart, apart, first, last, mask, parts, spare)
+                    every = max(every, both)
+                steady[box] += max(every, 0.0)
             for g in range(groups):
                 other = groups - 1 - g
-                _, over = _ends(added[g, 0], layers.groups[g + groups - 1])
-                _, under = _ends(added[other, 1], layers.groups[other + groups - 1])
-                moved = share_flipping(
-                    layers, slopes[g, 0], constants[g, 0] + over, slopes[other, 1], constants[other, 1] + under,
-                    first, last, mask, parts, spare,
-                )  # fmt: skip
-                flipping[box] = max(flipping[box], (1.0 - SHARE_ROUNDING) * moved)
+                flipping[box] = max(flipping[box], shares[g, 0] + shares[other, 1] - 1.0)
 
 
 @linked
