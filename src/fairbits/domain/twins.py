@@ -145,7 +145,13 @@ class Twins:
         return found
 
     def count(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """How many twins people have before any rule, (n,): one more along an attribute whose own value is beside."""
+        """How many twins people have before any rule, (n,): one more along an attribute whose own value is beside.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        """
         found = np.ones(len(codes), np.int64)
         for i, values, own in zip(self.columns, self._domains, self._open, strict=True):
             found *= len(values) + (own & ~np.isin(codes[:, i], values))

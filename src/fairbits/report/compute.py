@@ -330,7 +330,7 @@ def in_labels(rule: str, schema: Schema) -> str:
 def examined(about: About, measured: Measured, searched: Searched, schema: Schema) -> tuple[str, ...]:
     rows = f"all {measured.rows:,}" if measured.complete else f"{measured.rows:,} of {measured.rows_total:,}"
     figures, own = searched.figures, measured.figures
-    combinations = f"{'up to' if about.open else 'all'} {about.m:,} combinations of protected values"
+    combinations = f"{'at most' if about.open else 'all'} {about.m:,} combinations of protected values"
     each = f", each under {combinations} ({about.factors})"
     found = [f"Examined: {rows} rows of the table{each if about.protected else ' as it is'}."]
     if own.get("twins_removed"):

@@ -68,7 +68,7 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         yield Paragraph(f"Decisions about them use up to {used}.")
     terms = f"ε = {about.epsilon:g}, {about.partition} partition"
     who = "people" if about.people is None else f"rows of {number(about.people)} people"
-    twins = f"{'up to ' * about.open}{about.m:,} twins each ({about.factors})"
+    twins = f"{'at most ' * about.open}{about.m:,} twins each ({about.factors})"
     yield Paragraph(f"{number(len(found))} {who}, {twins}; {terms}.", tone="small")
     yield from paragraphs(subject.lines(), "small")
     if found.schema.rules:

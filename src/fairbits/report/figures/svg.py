@@ -164,6 +164,7 @@ def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
 def ticks(
     ax: Frame, axis: str, places: Any, labels: Sequence[str], *, max_labels: int = 16, turned: bool = False
 ) -> None:
-    kept = zip(*_some(places, labels, turned, max_labels), strict=True)
+    kept = _some(places, labels, turned, max_labels)
     setter: Any = ax.set_xticks if axis == "x" else ax.set_yticks
-    setter(*kept, parse_math=False, **(_TURNED if turned else {}))
+    how = {"parse_math": False, **(_TURNED if turned else {})}
+    setter([place for place, _ in kept], [label for _, label in kept], **how)
