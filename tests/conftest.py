@@ -60,7 +60,7 @@ from fairbits.search.run import SearchInProgress
 
 from .checker import in_forked_process
 from .first import give_back
-from .nurseries import NURSERY, Pool, started
+from .nurseries import NURSERY, Pool, leave, started
 
 # The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -140,6 +140,7 @@ def nurseries_are_kept() -> Iterator[None]:
             patch.setattr(sandbox, "subprocess", SimpleNamespace(Popen=started, PIPE=PIPE, DEVNULL=DEVNULL))
         yield
     pool.close()
+    leave()
 
 
 @pytest.fixture

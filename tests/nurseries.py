@@ -116,6 +116,12 @@ def connected() -> socket.socket:
     return _opened()
 
 
+def leave() -> None:
+    """This process asks for no more nurseries."""
+    if os.getpid() in _stay:
+        _stay.pop(os.getpid()).close()
+
+
 def _opened() -> socket.socket:
     name = f"\0fairbits-tests-{os.environ.get('PYTEST_XDIST_TESTRUNUID') or os.getpid()}"
     while True:
@@ -174,7 +180,6 @@ def serve(listening: int) -> None:
 
 def _foster(asking: socket.socket, size: int, pipes: list[int]) -> NoReturn:
     """The parent of one nursery, which says how it ended."""
-
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     needs, environment = json.loads(asking.recv(size, socket.MSG_WAITALL))
     child = os.fork()
