@@ -125,7 +125,6 @@ def paper(
         lambda: [asdict(table) for table in tables] if len(tables) > 1 else asdict(tables[0]),
         lambda: _blocks(tables),
         f"Kept in {out}",
-        everything=True,
     )
 
 

@@ -103,7 +103,7 @@ def _waivers(policy: str | None, *, as_json: bool) -> None:
         {**waiver.document(), "days_left": waiver.days_left(day), "expired": waiver.days_left(day) < 0}
         for waiver in gates.read_policy(place).waivers
     ]
-    answer(as_json, lambda: rows, lambda: report.waiver_blocks(rows), everything=True)
+    answer(as_json, lambda: rows, lambda: report.waiver_blocks(rows))
 
 
 def fleet(
@@ -135,7 +135,7 @@ def fleet(
         )
         stopped = stop()
     document = {"page": str(page), **ranked.document()}
-    answer(as_json, lambda: document, lambda: audit.fleet_page(ranked), f"page  {page}", everything=True)
+    answer(as_json, lambda: document, lambda: audit.fleet_page(ranked), f"page  {page}")
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)
     if ranked.failed:
