@@ -65,6 +65,7 @@ def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
         (["diff", "german"], "Missing argument 'B'. See: fairbits diff -h"),
         (["measure", "german", "--thread", "2"], r"No such option '?--thread'?.*See: fairbits measure -h"),
         (["plan", "--rows", "few"], "Invalid value for '--rows': .* See: fairbits plan -h"),
+        (["search", "--resume"], "Option '--resume' requires an argument. See: fairbits search -h"),
         (["--frob"], r"No such option '?--frob'?\.? See: fairbits -h"),
     ],
 )

@@ -194,8 +194,9 @@ def _done() -> int:
     except SystemExit as ended:  # somebody else's code; its number is no verdict of ours
         return _fail(f"code that is not of fairbits ended the command (exit status {ended.code}).", FAILED)
     except click.ClickException as error:  # a word that is no option of the command
-        where = getattr(error, "ctx", None)
-        command = "fairbits" if where is None else where.command_path
+        where = getattr(error, "ctx", None)  # click knows it of most mistakes, but not of an option without its value
+        named = [word for word in sys.argv[1:2] if word in SUMMARIES]
+        command = " ".join(["fairbits", *named]) if where is None else where.command_path
         return _fail(f"{error.format_message()} See: {command} -h", error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted.", INTERRUPTED)
