@@ -136,27 +136,19 @@ class Evaluator:
             require(model, HasClassScores, 'scores = "vector"')
             if self.partition != "constrained":
                 raise OptionError(f"partition is {partition!r}, but whole vectors have no grid; use 'constrained'.")
-        #: The most bits that anyone can show here.
-        self.bits_limit = self._limit_of(self.m)
+        #: How many twins somebody of the table can have, and whoever a search makes of them: all keep their protected
+        #: values, which may be among those that all twins take.
+        self.m_in_table = self.m
+        if rows is not None and self.twins.most > self.twins.m:
+            self.m_in_table = int(self.twins.count(rows).max(initial=self.twins.m))
+        #: The most bits that anyone can show here, and that somebody of the table can.
+        self.bits_limit, self.limit_in_table = (
+            bits_limit(m, epsilon, regression=not schema.probabilities or self.by_vector)
+            for m in (self.m, self.m_in_table)
+        )
         self._knows_classes = many and isinstance(model, HasClassScores)
         #: The model that `with_model` was last asked for, and its evaluator.
         self._latest: tuple[Model, Evaluator] | None = None
-
-    def _limit_of(self, m: int) -> float:
-        return bits_limit(m, self.epsilon, regression=not self.schema.probabilities or self.by_vector)
-
-    @cached_property
-    def m_in_table(self) -> int:
-        """How many twins somebody of the table can have, and whoever a search makes of them: all keep their protected
-        values, which may be among those that all twins take.
-        """
-        rows = self.validity.rows
-        return self.m if rows is None else int(self.twins.count(rows).max(initial=self.twins.m))
-
-    @property
-    def limit_in_table(self) -> float:
-        """The most bits that they can show."""
-        return self._limit_of(self.m_in_table)
 
     def with_model(self, model: Model) -> Evaluator:
         """An evaluator of another model for the same people, with the same tolerance and partition."""
@@ -166,6 +158,7 @@ class Evaluator:
             return self._latest[1]
         other = self._alike(model, own=self.twins.most > self.twins.m)
         other.validity = self.validity  # it knows the real people
+        other.m_in_table, other.limit_in_table = self.m_in_table, self.limit_in_table
         self._latest = model, other
         return other
 
