@@ -310,3 +310,31 @@ def test_a_cut_off_that_tells_the_models_own_decisions_decides(kind: str, favour
     assert found.flip_rate.value == pytest.approx(np.mean(twins[0] != twins[1]), abs=0.007)  # within the gap of rows
     assert audit.subject.quality.accuracy == pytest.approx(np.mean(model.predict(rows) == labels))
     assert "own predict decides for" in " ".join(audit.subject.notes)
+
+
+class Strict:
+    """Decides above one half only, and does not say so."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict_proba(self, rows: pd.DataFrame) -> np.ndarray:
+        score = np.array([0.1, 0.5, 0.9])[rows["debt"].to_numpy()] + 0.05 * rows["sex"].to_numpy() * rows["kids"]
+        return np.column_stack([1 - score, score])
+
+    def predict(self, rows: pd.DataFrame) -> np.ndarray:
+        return self.classes_[(self.predict_proba(rows)[:, 1] > 0.5).astype(int)]
+
+
+def test_a_tie_says_no_more_than_that_ties_are_decided_so() -> None:
+    """Somebody's twin at 0.55 is decided like one at 0.9, though no row shows where the cut-off is."""
+    draw = np.random.default_rng(2)
+    rows = pd.DataFrame({"sex": draw.integers(0, 2, 120), "debt": draw.integers(0, 3, 120)})
+    rows["kids"] = 1 - rows["sex"]  # whoever would get 0.05 more does not
+    model = Strict()
+    labels = model.predict(rows)
+    twins = [model.predict(rows.assign(sex=value)) for value in (0, 1)]
+
+    audit = fairbits.Audit.from_table(model, rows.assign(y=labels), target="y", favourable="yes", protected=["sex"])
+
+    assert np.mean(twins[0] != twins[1]) > 0.1
+    assert audit.measure().to_frame()["flips"].tolist() == (twins[0] != twins[1]).tolist()

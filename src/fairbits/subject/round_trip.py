@@ -17,7 +17,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Decoder, Encoding, Numeric, RawTable, Schema, Table, table_columns, text_of
+from fairbits.domain import (
+    ABOVE_HALF,
+    DEFAULT_THRESHOLD,
+    Codes,
+    Decoder,
+    Encoding,
+    Numeric,
+    RawTable,
+    Schema,
+    Table,
+    table_columns,
+    text_of,
+)
 from fairbits.errors import FairbitsError, foreign, reason
 from fairbits.models import (
     BlackBox,
@@ -173,6 +185,8 @@ def _otherwise(owner: Owner, rows: Any, scores: Scores, schema: Schema) -> tuple
     if not otherwise or favoured.all() or not favoured.any():
         return otherwise, None
     below, above = scores[~favoured].max(), scores[favoured].min()
+    if below == np.float32(DEFAULT_THRESHOLD) < above:  # a tie is decided against: the cut-off is where it always is
+        return otherwise, ABOVE_HALF
     return otherwise, float(max((below + above) / 2, np.nextafter(below, above))) if below < above else None
 
 
