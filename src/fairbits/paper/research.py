@@ -91,7 +91,8 @@ def field_findings(groups: Groups) -> list[str]:
     needed = runs_needed(max(len(group) for group in groups.values()) - 1)
     if repeats < needed:
         says.append(
-            f"With {repeats} run{'s' * (repeats > 1)} a cell no test can tell so many strategies apart: that takes {needed} at least."
+            f"With {repeats} run{'s' * (repeats > 1)} a cell no test can tell so many strategies apart: that takes "
+            f"{needed} at least."
         )
     says += _over_cells(groups)
     behind = [
